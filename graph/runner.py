@@ -1,0 +1,165 @@
+"""Carries a run from its first node to its report: opens what it needs, drives the graph, and closes everything again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+
+from graph.build import RECURSION_LIMIT, build
+from graph.checked import STATE
+from graph.workshop import Workshop
+from memory.checkpoint_rows import CHECKPOINT_SCHEMA
+from memory.checkpointer import DuckDBSaver
+from memory.database import Database
+from memory.errors import InputError
+from memory.events import Events, Listener
+from memory.layout import RunFolder, made, read_record, write_record
+from memory.ledger import LEDGER_SCHEMA, Ledger
+from memory.records import Task
+from memory.state import GRAPH_VERSION, STATE_TYPES, State
+from nodes.deps import CONTEXT, Deps
+from tools import benchmarks, report
+from tools.benchmarks.splits import Sizes, write_splits
+from tools.serving import Server
+from tools.warm_engine import WarmEngine
+
+Graph = CompiledStateGraph[State, None, State, State]
+
+Prepare = Callable[[Task], Workshop]
+"""Makes the workshop for a task; the tests hand in engines that are real processes but quick."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run that came to its end."""
+
+    folder: RunFolder
+    state: State
+
+    @property
+    def improved(self) -> bool:
+        """Whether a trial was accepted and then held up on the sealed test."""
+        test = self.state.get("test")
+        return test is not None and report.judge(test, "").outcome == "improved"
+
+
+def start(task: Task, folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = ()) -> RunResult:
+    """Begin a run in `folder`, which must be new, and drive it to its end.
+
+    Raises InputError where the task cannot be begun, and whatever stopped the run otherwise; after that, `resume`.
+    """
+    workshop = prepare(task)
+    made(folder.root, mode=0o700)
+    write_record(folder.task, task)
+    return resume(folder, lambda _: workshop, listeners)
+
+
+def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = ()) -> RunResult:
+    """Go on with a run from its last checkpoint; a finished one comes back as it is. Raises RunBusyError, InputError."""
+    with open_database(folder) as database:
+        state = state_of(compiled(database), folder)
+        if state.get("test") is None:
+            task = state.get("task") or read_record(folder.task, Task)
+            deps = assemble(task, folder, prepare(task), database, listeners)
+            check_model(state, deps)
+            try:
+                state = drive(compiled(database, lambda _: deps), folder, None if state else beginning(task), deps.events)
+            finally:
+                deps.close()
+        return RunResult(folder, state)
+
+
+def check_model(state: State, deps: Deps) -> None:
+    """Refuse to go on with another base model than the baseline was measured on. Raises InputError."""
+    baseline = state.get("baseline")
+    if baseline is not None and baseline.model.sha256 != deps.model.sha256:
+        raise InputError(
+            f"the weights of {deps.model.name} have changed since run {deps.folder.id} measured them",
+            "Put the old weights back, or start a new run.",
+        )
+
+
+def open_database(folder: RunFolder) -> Database:
+    """The run's database, held by this process. Raises RunBusyError where another process holds it."""
+    return Database.open(folder.database, schemas=(CHECKPOINT_SCHEMA, LEDGER_SCHEMA))
+
+
+def compiled(database: Database, tools: Callable[[State], Deps] | None = None) -> Graph:
+    """The graph on the run's checkpoints; without `tools` it can be read and edited, but no node can run."""
+
+    def nothing(_: State) -> Deps:
+        raise InputError("this graph was opened to be read, not to be run")
+
+    return build(tools or nothing).compile(checkpointer=saver_of(database))
+
+
+def saver_of(database: Database) -> DuckDBSaver:
+    """The run's checkpointer, which revives our records and nothing else."""
+    return DuckDBSaver(database, STATE_TYPES)
+
+
+def config_of(folder: RunFolder) -> RunnableConfig:
+    """A run has one thread, named like the run."""
+    return {"configurable": {"thread_id": folder.id}, "recursion_limit": RECURSION_LIMIT}
+
+
+def state_of(graph: Graph, folder: RunFolder) -> State:
+    """The newest state; empty for a run that never began. Raises InputError for a run of another version of the graph."""
+    state: State = STATE.validate_python(graph.get_state(config_of(folder)).values)
+    version = state.get("version", GRAPH_VERSION)
+    if version != GRAPH_VERSION:
+        way_out = f"Resume it with the release that made it, or start anew; this one has version {GRAPH_VERSION}."
+        raise InputError(f"run {folder.id} was made by version {version} of the graph", way_out)
+    return state
+
+
+def beginning(task: Task) -> State:
+    """The state of a run in which nothing has happened."""
+    return State(
+        task=task,
+        version=GRAPH_VERSION,
+        baseline=None,
+        plan=None,
+        dataset=None,
+        verdict=None,
+        training=None,
+        trials=[],
+        lessons=[],
+        stop=None,
+        test=None,
+        spent_seconds=0.0,
+        trial_started=0.0,
+    )
+
+
+def assemble(
+    task: Task, folder: RunFolder, workshop: Workshop, database: Database, listeners: Sequence[Listener]
+) -> Deps:
+    """The nodes' tools for this run. The splits are written at its start and verified at each resume."""
+    benchmark = benchmarks.get(task.benchmark)
+    return Deps(
+        folder=folder,
+        benchmark=benchmark,
+        splits=write_splits(benchmark, folder.data, folder.sealed, Sizes(), task.seed),
+        model=workshop.model,
+        engines=workshop.engines,
+        locks=workshop.locks,
+        device=workshop.device,
+        server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=CONTEXT),
+        scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
+        ledger=Ledger(database, folder),
+        events=Events(folder.events, tuple(listeners)),
+    )
+
+
+def drive(graph: Graph, folder: RunFolder, start: State | None, events: Events) -> State:
+    """Run the graph to its end, a checkpoint after every node; `start` is None to go on from the last one."""
+    events.emit("run", f"run {folder.id}", phase="start")
+    for _ in graph.stream(start, config_of(folder), stream_mode="updates", durability="sync"):
+        pass  # the nodes speak through their events
+    state = state_of(graph, folder)
+    events.emit("run", f"run {folder.id} finished", phase="end")
+    return state

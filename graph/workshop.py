@@ -1,0 +1,45 @@
+"""What a run needs from the machine before it starts: engine environments, the base model, the accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory.records import BaseModelCard, Task
+from nodes.deps import Engines
+from tools import base_models
+from tools.engines import environments
+from tools.engines.contract import Engine
+from tools.engines.environments import Hardware
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Engines and model, ready for use."""
+
+    engines: Engines
+    model: BaseModelCard
+    device: Hardware
+    locks: Mapping[str, str]
+    """Hash of each environment's lock file, for the lineage."""
+
+
+def workshop(task: Task, cache: Path, say: Say) -> Workshop:
+    """Set up what is missing and find the base model. Raises InputError and SetupError."""
+    hardware = environments.detect_hardware()
+    ready = environments.ensure_all(cache, hardware, say)
+    train, score = ready["train"], ready["score"]
+    workers = environments.ENGINES
+    return Workshop(
+        engines=Engines(
+            axolotl=Engine("axolotl", train.python, workers / "axolotl" / "worker.py"),
+            vllm=Engine("vllm", score.python, workers / "vllm" / "worker.py"),
+            lighteval=Engine("lighteval", score.python, workers / "lighteval" / "worker.py"),
+        ),
+        model=base_models.resolve(task.base_model, cache=cache, train_python=train.python, say=say),
+        device=hardware,
+        locks={name: environment.ready.lock_sha256 for name, environment in ready.items()},
+    )

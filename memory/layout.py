@@ -1,0 +1,161 @@
+"""Where the files of a run lie, and how they are written: whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from memory.errors import StorageError
+from memory.records import Record
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run. Records hold paths relative to `root`, so that a run can be moved or forked."""
+
+    root: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id: the folder's name."""
+        return self.root.name
+
+    @property
+    def database(self) -> Path:
+        """Checkpoints and ledger."""
+        return self.root / "run.duckdb"
+
+    @property
+    def task(self) -> Path:
+        """What the person asked for; a run killed before its first checkpoint begins again from it."""
+        return self.root / "task.json"
+
+    @property
+    def events(self) -> Path:
+        """What a viewer in another process follows live."""
+        return self.root / "events.jsonl"
+
+    @property
+    def data(self) -> Path:
+        """Training and validation splits, and the manifest of all splits."""
+        return self.root / "data"
+
+    @property
+    def sealed(self) -> Path:
+        """The test split, mode 0700; only the final analyst reads it."""
+        return self.root / "sealed"
+
+    @property
+    def baseline(self) -> Path:
+        """Evaluations of the untouched model."""
+        return self.root / "baseline"
+
+    @property
+    def server(self) -> Path:
+        """Log and requests of the vLLM server."""
+        return self.root / "server"
+
+    @property
+    def test(self) -> Path:
+        """Evaluations on the sealed test."""
+        return self.root / "test"
+
+    @property
+    def model(self) -> Path:
+        """The winning weights and their card."""
+        return self.root / "model"
+
+    def trial(self, number: int) -> Path:
+        """The folder of trial `number`; made when asked for."""
+        return made(self.root / "trials" / str(number))
+
+    def relative(self, path: Path) -> str:
+        """`path` as it stands in records."""
+        return str(path.relative_to(self.root))
+
+    def resolve(self, relative: str) -> Path:
+        """The place of a path from a record."""
+        return self.root / relative
+
+
+def made(folder: Path, mode: int = 0o755) -> Path:
+    """Make `folder` and its parents where missing. Raises StorageError where the disk refuses."""
+    with disk(folder):
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    return folder
+
+
+class disk:
+    """Context in which an OSError of the file system becomes one clear StorageError about `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise StorageError(f"cannot write {self.path}: {reason}", "Free or change the place, then resume.") from error
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file whole or not at all. Raises StorageError."""
+    made(path.parent)
+    partial = path.with_name(path.name + ".partial")
+    with disk(path):
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write one record as indented JSON. Raises StorageError."""
+    write_text(path, record.model_dump_json(indent=2) + "\n")
+
+
+def read_record(path: Path, kind: type[R]) -> R:
+    """Read one record. Raises StorageError where the file is missing or is no such record."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise StorageError(f"{path} is not a readable {kind.__name__}: {str(error).splitlines()[0]}") from error
+
+
+def write_rows(path: Path, rows: Iterable[Record], mode: int = 0o644) -> None:
+    """Write records as JSONL, whole or not at all. Raises StorageError."""
+    write_text(path, "".join(row.model_dump_json() + "\n" for row in rows), mode)
+
+
+def read_rows(path: Path, kind: type[R]) -> Iterator[R]:
+    """Read JSONL records; a bad line is named by its number. Raises StorageError."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield kind.model_validate_json(line)
+                except ValidationError as error:
+                    raise StorageError(f"{path} line {number} is no {kind.__name__}: {error.errors()[0]['msg']}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of a file's content, hexadecimal. Raises StorageError."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,120 @@
+"""What flows along the edges of the graph: small facts and relative paths, never data sets, weights or logs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from memory import records
+from memory.records import (
+    Baseline,
+    DatasetCard,
+    Failure,
+    Lesson,
+    Plan,
+    Record,
+    SealedTest,
+    Task,
+    TrainingRun,
+    Trial,
+    Verdict,
+)
+
+GRAPH_VERSION = 1
+"""Raised whenever a node or a state field is renamed: a run of another version is refused, not misread."""
+
+STATE_TYPES = tuple(each for each in vars(records).values() if isinstance(each, type) and issubclass(each, Record))
+"""What a checkpoint may be rebuilt into: every record. One that is forgotten would come back as a plain dict."""
+
+
+class State(TypedDict, total=False):
+    """The state of a run. A trial in progress lies in `plan` and the records after it; `trials` holds the ended ones."""
+
+    task: Task
+    version: int
+    baseline: Baseline | None
+    plan: Plan | None
+    """None between trials."""
+    dataset: DatasetCard | None
+    verdict: Verdict | None
+    training: TrainingRun | None
+    trials: Annotated[list[Trial], operator.add]
+    """Oldest first. Nodes return only the new ones."""
+    lessons: Annotated[list[Lesson], operator.add]
+    stop: str | None
+    """Why the planner stopped; None while it goes on."""
+    test: SealedTest | None
+    spent_seconds: Annotated[float, operator.add]
+    """Wall clock spent in nodes. The node wrapper adds to it; time in which no process ran does not count."""
+    trial_started: float
+    """`spent_seconds` at the moment the current plan was begun."""
+
+
+@with_config(ConfigDict(extra="forbid"))
+class Changes(TypedDict, total=False):
+    """What a node may return. The node wrapper refuses anything else; LangGraph alone would drop it silently."""
+
+    baseline: Baseline | None
+    plan: Plan | None
+    dataset: DatasetCard | None
+    verdict: Verdict | None
+    training: TrainingRun | None
+    trials: list[Trial]
+    lessons: list[Lesson]
+    stop: str | None
+    test: SealedTest | None
+    spent_seconds: float
+    trial_started: float
+
+
+def incumbent(state: State) -> Trial | None:
+    """The best model so far: the last accepted trial, or None while the base model holds the place."""
+    return next((trial for trial in reversed(state.get("trials", [])) if trial.decision == "accepted"), None)
+
+
+def seconds_left(state: State) -> float:
+    """Wall clock of the budget that is left, in seconds; never negative."""
+    return max(0.0, state["task"].budget.seconds - state.get("spent_seconds", 0.0))
+
+
+def trials_left(state: State) -> int | None:
+    """Trials that the budget still allows; None where only the clock decides."""
+    cap = state["task"].budget.max_trials
+    return None if cap is None else max(0, cap - len(state.get("trials", [])))
+
+
+def plan_at_work(state: State) -> Plan:
+    """The plan of the trial in progress. A node between planner and analyst is never reached without one."""
+    plan = state.get("plan")
+    assert plan is not None, "no trial is in progress"
+    return plan
+
+
+def ended(trial: Trial) -> Changes:
+    """The changes that close the trial in progress."""
+    return {"trials": [trial], "plan": None, "dataset": None, "verdict": None, "training": None}
+
+
+def failed(state: State, failure: Failure, seconds: float, verdict: Verdict | None = None) -> Changes:
+    """The changes that close the trial in progress as failed; `seconds` is what its last node took."""
+    plan = plan_at_work(state)
+    return ended(
+        Trial(
+            plan=plan,
+            decision="failed",
+            arithmetic=f"{failure.kind}: {failure.message}",
+            dataset=state.get("dataset"),
+            verdict=verdict or state.get("verdict"),
+            training=state.get("training"),
+            failure=failure,
+            seconds=trial_seconds(state) + seconds,
+        )
+    )
+
+
+def trial_seconds(state: State) -> float:
+    """Wall clock that the trial in progress has cost up to the last finished node, in seconds."""
+    return state.get("spent_seconds", 0.0) - state.get("trial_started", 0.0)

@@ -1,0 +1,52 @@
+"""The planner decides what the next trial is, or that there is none: it briefs a proposer and writes down its plan."""
+
+from statistics import fmean
+
+from memory.layout import write_record
+from memory.state import Changes, State, seconds_left, trials_left
+from nodes.deps import Deps
+from tools.benchmarks.splits import read_items
+from tools.proposers import brief as costs
+from tools.proposers import search
+from tools.proposers.brief import Brief, Stop
+
+
+def planner(state: State, deps: Deps) -> Changes:
+    """Propose the next trial. The plan lies in the trial's folder before anything is spent on it."""
+    proposal = search.propose(brief(state, deps))
+    if isinstance(proposal, Stop):
+        deps.events.emit("decision", f"no further trial: {proposal.reason}")
+        return {"stop": proposal.reason}
+    write_record(deps.folder.trial(proposal.number) / "plan.json", proposal)
+    deps.events.trial = proposal.number
+    deps.events.emit("note", f"trial {proposal.number}: {proposal.hypothesis}")
+    return {"plan": proposal, "trial_started": state.get("spent_seconds", 0.0)}
+
+
+def brief(state: State, deps: Deps) -> Brief:
+    """All that a proposer sees; nothing of it comes from the sealed test."""
+    baseline, trials = state.get("baseline"), state.get("trials", [])
+    assert baseline is not None, "the baseline comes first"
+    items = read_items(deps.items("train"))
+    chars = [len(item.prompt) + len(item.answer) for item in items]
+    mean_tokens = costs.estimated_row_tokens(fmean(chars))
+    longest = round(costs.estimated_row_tokens(max(chars)))
+    return Brief(
+        task=state["task"],
+        model=deps.model,
+        baseline=baseline,
+        trials=tuple(trials),
+        lessons=tuple(state.get("lessons", [])),
+        seconds_left=seconds_left(state),
+        trials_left=trials_left(state),
+        train_rows=len(items),
+        row_tokens=costs.measured_row_tokens(trials) or mean_tokens,
+        longest_row=max(longest, costs.measured_longest_row(trials) or 0),
+        closed_answers=deps.benchmark.closed_answers,
+        reserve_seconds=deps.reserve_seconds(baseline),
+        evaluation_seconds=baseline.zero_shot.seconds,
+        overhead_seconds=costs.measured_overhead(trials) or costs.OVERHEAD_SECONDS[deps.device],
+        seconds_per_token=costs.measured_seconds_per_token(trials),
+        device=deps.device,
+    )
+

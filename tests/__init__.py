@@ -1,0 +1,1 @@
+"""Flat tests, one file per source file, and the whole-run tests."""

@@ -1,0 +1,1 @@
+"""The training engine: workers that run in the train environment, where Axolotl lives."""

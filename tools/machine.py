@@ -1,0 +1,31 @@
+"""What this machine has to give: free memory, as a training will find it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memory.errors import TrialError
+from tools import process
+from tools.engines.environments import Hardware
+
+
+def free_memory(device: Hardware) -> int:
+    """Bytes that a training can take: of the largest GPU, or of the machine where there is none. Raises TrialError (ENV)."""
+    return free_gpu_memory() if device == "cuda" else free_machine_memory(Path("/proc/meminfo").read_text())
+
+
+def free_machine_memory(meminfo: str) -> int:
+    """Bytes that the kernel says can be had without swapping (`MemAvailable`). Raises TrialError (ENV)."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise TrialError("ENV", "the kernel does not say how much memory is free")
+
+
+def free_gpu_memory() -> int:
+    """Bytes free on the GPU with most of it, by nvidia-smi. Raises TrialError (ENV)."""
+    code, output = process.output_of(["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits"])
+    free = [int(line) for line in output.split() if line.strip().isdigit()]
+    if code != 0 or not free:
+        raise TrialError("ENV", f"nvidia-smi does not say how much memory is free: {output.strip()[:200]}")
+    return max(free) * 2**20

@@ -1,0 +1,203 @@
+"""What a proposer sees before it plans a trial, and the arithmetic of what a trial costs.
+
+A trial costs a fixed part (engine start-ups, preparation, one validation) and a part that grows with the tokens
+that are trained on. Both are assumed before the first trial and measured after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Literal
+
+from pydantic import Field
+
+from memory.records import Baseline, BaseModelCard, DataRecipe, Lesson, Record, Task, TrainingRecipe, Trial
+
+Device = Literal["cpu", "cuda"]
+
+CHARS_PER_TOKEN = 3.2
+"""English prose has about 4, names and numbers about 3; on the low side, so that an estimate errs towards too long."""
+TEMPLATE_TOKENS = 36
+"""Role markers of two messages and the default system prompt that some templates insert."""
+TRAINING_FLOPS_PER_WEIGHT = 4.0
+"""Adapter training per token and weight: about 2/3 of the 6 of full training (LoRA Without Regret)."""
+FLOPS: dict[Device, float] = {"cpu": 1.5e11, "cuda": 2.5e13}
+"""Useful floating-point operations a second before anything is measured. CPU: 280 tokens/s of a 135M model on two
+cores; CUDA: a tenth of a data-centre card, for small unpacked batches."""
+METHOD_COST: dict[str, float] = {"lora": 1.0, "qlora": 1.3, "full": 1.5}
+"""Seconds per token against LoRA: full training also computes the gradients of the weights, QLoRA unpacks them."""
+OVERHEAD_SECONDS: dict[Device, float] = {"cpu": 60.0, "cuda": 75.0}
+"""Start-ups of a trial before anything is measured: preflight with its micro-run, training engine, merge, scorer."""
+SAFETY = 0.93
+"""Share of the time left that a plan may fill; the rest absorbs the error of the estimate."""
+
+
+class Stop(Record):
+    """No further trial, and why."""
+
+    reason: str
+    """One line with the figures behind it, and what the person can do where that helps."""
+
+
+class Brief(Record):
+    """Everything a planner may know. The same brief always gets the same answer."""
+
+    task: Task
+    model: BaseModelCard
+    baseline: Baseline
+    trials: tuple[Trial, ...] = ()
+    """All ended trials, oldest first, failed ones included."""
+    lessons: tuple[Lesson, ...] = ()
+    seconds_left: float = Field(ge=0)
+    """Wall clock of the budget that is left, the reserve included."""
+    trials_left: int | None = None
+    """Trials that the budget still allows; None where only the clock decides."""
+    train_rows: int = Field(ge=0)
+    """Rows of the training split."""
+    row_tokens: float = Field(gt=0)
+    """Mean tokens of a training row, template included: `estimated_row_tokens`, or `measured_row_tokens`."""
+    longest_row: int = Field(ge=1)
+    """Tokens of the longest training row: estimated or measured."""
+    closed_answers: tuple[str, ...] | None = None
+    """All possible answers, or None where answers are open."""
+    reserve_seconds: float = Field(ge=0)
+    """Kept for the sealed test and the report."""
+    evaluation_seconds: float = Field(ge=0)
+    """One validation, measured on the baseline."""
+    overhead_seconds: float = Field(ge=0)
+    """The rest of a trial's fixed cost: `OVERHEAD_SECONDS`, or `measured_overhead`."""
+    seconds_per_token: float | None = Field(default=None, gt=0)
+    """Training seconds per token with LoRA: `measured_seconds_per_token`; None before the first measurement."""
+    device: Device
+    min_trials: int = Field(default=3, ge=1)
+    """The first trial leaves room for at least this many, where the budget allows."""
+
+    @property
+    def number(self) -> int:
+        """Number of the trial to be planned."""
+        return max((trial.number for trial in self.trials), default=0) + 1
+
+    @property
+    def spendable(self) -> float:
+        """Seconds that trials may take: what is left without the reserve; never negative."""
+        return max(0.0, self.seconds_left - self.reserve_seconds)
+
+    @property
+    def fixed_seconds(self) -> float:
+        """What any trial costs, however little it trains."""
+        return self.overhead_seconds + self.evaluation_seconds
+
+    @property
+    def training_room(self) -> float:
+        """Training seconds that the next trial may plan with: `(spendable - fixed) * SAFETY`; never negative."""
+        return max(0.0, self.spendable - self.fixed_seconds) * SAFETY
+
+    @property
+    def speed(self) -> float:
+        """Seconds per token with LoRA: measured, or assumed from the model's size and the device."""
+        if self.seconds_per_token is not None:
+            return self.seconds_per_token
+        return TRAINING_FLOPS_PER_WEIGHT * self.model.parameters / FLOPS[self.device]
+
+    @property
+    def rows_available(self) -> int:
+        """Rows that a trial may use: the training split under the sample cap."""
+        cap = self.task.sample_cap
+        return self.train_rows if cap is None else min(cap, self.train_rows)
+
+    @property
+    def scored(self) -> tuple[Trial, ...]:
+        """Trials that reached a validation score, oldest first."""
+        return tuple(trial for trial in self.trials if trial.score is not None)
+
+    @property
+    def incumbent(self) -> Trial | None:
+        """The last accepted trial, or None while the base model holds the place."""
+        return next((trial for trial in reversed(self.trials) if trial.decision == "accepted"), None)
+
+    def value(self, trial: Trial) -> float:
+        """The trial's validation score, turned so that more is better; minus infinity where nothing was scored."""
+        return float("-inf") if trial.score is None else self.turned(trial.score.value)
+
+    def turned(self, value: float) -> float:
+        """A value of the metric, turned so that more is better."""
+        return value if self.task.higher_is_better else -value
+
+    @property
+    def ceiling(self) -> float | None:
+        """The best value that the metric can have, turned; None where it cannot be known. 0 for errors; 1 for
+        shares."""
+        if not self.task.higher_is_better:
+            return 0.0
+        values = [trial.score.value for trial in self.trials if trial.score is not None]
+        return 1.0 if max([self.baseline.better.value, *values]) <= 1.0 else None
+
+    def headroom(self, value: float) -> float:
+        """Distance of a turned value to the ceiling; where that is unknown, the value's own size."""
+        return max(abs(value), 1.0) if self.ceiling is None else max(0.0, self.ceiling - value)
+
+    def tokens(self, data: DataRecipe, training: TrainingRecipe) -> float:
+        """Tokens of the whole training: `rows * row_tokens * epochs`."""
+        rows = self.rows_available if data.rows is None else min(data.rows, self.train_rows)
+        return rows * self.row_tokens * training.epochs
+
+    def training_seconds(self, data: DataRecipe, training: TrainingRecipe) -> float:
+        """Seconds of the optimiser steps: `tokens * seconds per token * cost of the method`."""
+        return self.tokens(data, training) * self.speed * METHOD_COST[training.method]
+
+    def trial_seconds(self, data: DataRecipe, training: TrainingRecipe) -> float:
+        """Seconds of the whole trial: `overhead + evaluation + training`."""
+        return self.fixed_seconds + self.training_seconds(data, training)
+
+    def row_visits(self, seconds: float, method: str = "lora") -> int:
+        """How many rows, each epoch counted, `seconds` of training can see."""
+        return int(max(0.0, seconds) / (self.row_tokens * self.speed * METHOD_COST[method]))
+
+
+def estimated_row_tokens(chars: float) -> float:
+    """Tokens of a row of `chars` characters (prompt and answer) under a chat template, before a tokenizer saw it."""
+    return chars / CHARS_PER_TOKEN + TEMPLATE_TOKENS
+
+
+def measured_row_tokens(trials: Sequence[Trial]) -> float | None:
+    """Mean tokens of a row by the newest verdict, or None where no trial was validated."""
+    for trial in reversed(trials):
+        if trial.verdict and trial.dataset and trial.verdict.tokens and trial.dataset.rows:
+            return trial.verdict.tokens / trial.dataset.rows
+    return None
+
+
+def measured_longest_row(trials: Sequence[Trial]) -> int | None:
+    """Tokens of the longest row that any verdict saw, or None where no trial was validated."""
+    return max(
+        (trial.verdict.longest_row for trial in trials if trial.verdict and trial.verdict.longest_row), default=None
+    )
+
+
+def measured_seconds_per_token(trials: Sequence[Trial]) -> float | None:
+    """Training seconds per token, as if all were LoRA: the median over trainings, else over the validator's micro-runs.
+
+    A training counts `train_seconds / tokens`, a micro-run `predicted_seconds / (tokens * epochs)`; None without
+    either.
+    """
+    trained, predicted = [], []
+    for trial in trials:
+        cost = METHOD_COST[trial.plan.training.method]
+        if trial.training and trial.training.tokens and trial.training.train_seconds:
+            trained.append(trial.training.train_seconds / trial.training.tokens / cost)
+        elif trial.verdict and trial.verdict.tokens and trial.verdict.predicted_seconds:
+            seen = trial.verdict.tokens * trial.plan.training.epochs
+            predicted.append(trial.verdict.predicted_seconds / seen / cost)
+    return median(trained or predicted) if trained or predicted else None
+
+
+def measured_overhead(trials: Sequence[Trial]) -> float | None:
+    """Fixed seconds of a trial beside its validation: the mean of `seconds - train_seconds - score.seconds` over scored
+    trials, or None before the first."""
+    rests = [
+        max(0.0, trial.seconds - trial.training.train_seconds - trial.score.seconds)
+        for trial in trials
+        if trial.training and trial.score
+    ]
+    return sum(rests) / len(rests) if rests else None

@@ -1,0 +1,117 @@
+"""A recipe as a table of named factors: what a plan may change, how two recipes differ, and when they are the same."""
+
+from __future__ import annotations
+
+import math
+
+from memory.records import Change, DataRecipe, Filter, Mix, Operator, Record, Select, TrainingRecipe
+
+Value = str | int | float | None
+
+MIX_SHARE = 0.3
+"""Share of a further source that is mixed in."""
+FOLLOWERS: dict[str, str] = {"batch_size": "micro_batch", "method": "learning_rate"}
+"""Settings that cannot stay when another changes: rows in memory never exceed the batch, and each method has a learning
+rate of its own size. They belong to the factor that leads."""
+
+
+class Recipe(Record):
+    """Data and training of one trial."""
+
+    data: DataRecipe
+    training: TrainingRecipe
+
+    @property
+    def rows(self) -> int:
+        """Rows that the recipe selects; 0 where it takes all."""
+        return self.data.rows or 0
+
+    @property
+    def visits(self) -> float:
+        """Rows seen in training, each epoch counted."""
+        return self.rows * self.training.epochs
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps."""
+        return math.ceil(self.visits / self.training.batch_size)
+
+
+def factors(recipe: Recipe) -> dict[str, Value]:
+    """Every factor of a recipe with its value, in a fixed order."""
+    table: dict[str, Value] = {"rows": None, "balance": "none", "select_seed": 0, "mix": None, "filter": None}
+    for operator in recipe.data.operators:
+        if isinstance(operator, Select):
+            table |= {"rows": operator.rows, "balance": operator.balance, "select_seed": operator.seed}
+        elif isinstance(operator, Mix):
+            table["mix"] = operator.source
+        elif isinstance(operator, Filter):
+            table["filter"] = operator.where
+        else:
+            table[operator.kind] = operator.model_dump_json()
+    return table | recipe.training.model_dump()
+
+
+def changed(recipe: Recipe, **values: Value) -> Recipe:
+    """The recipe with some factors set to new values; followers follow."""
+    select = {"rows": "rows", "balance": "balance", "select_seed": "seed"}
+    updates = {select[name]: value for name, value in values.items() if name in select}
+    operators: list[Operator] = [
+        Select.model_validate(op.model_dump() | updates) if isinstance(op, Select) else op
+        for op in recipe.data.operators
+    ]
+    if "rows" in updates and recipe.data.rows is None:
+        operators.append(Select.model_validate(updates))
+    if "mix" in values:
+        operators.insert(0, Mix(source=str(values["mix"]), share=MIX_SHARE))
+    if "filter" in values:
+        kept = [op for op in operators if not isinstance(op, Filter)]
+        operators = [Filter(where=str(values["filter"])), *kept]
+    settings = {name: value for name, value in values.items() if name in TrainingRecipe.model_fields}
+    training = TrainingRecipe.model_validate(recipe.training.model_dump() | settings)
+    if training.micro_batch > training.batch_size:
+        training = training.model_copy(update={"micro_batch": training.batch_size})
+    return Recipe(data=DataRecipe(operators=tuple(operators)), training=training)
+
+
+def differing(before: Recipe, after: Recipe) -> list[str]:
+    """Names of the factors that differ, without those that merely follow another."""
+    old, new = factors(before), factors(after)
+    names = [name for name in old | new if old.get(name) != new.get(name)]
+    followers = {FOLLOWERS[name] for name in names if name in FOLLOWERS}
+    return [name for name in names if name not in followers]
+
+
+def change_between(before: Recipe, after: Recipe) -> Change | None:
+    """The change as a plan states it: one factor by name, or `several`; None where nothing differs."""
+    names = differing(before, after)
+    if not names:
+        return None
+    old, new = factors(before), factors(after)
+    if len(names) == 1:
+        return Change(factor=names[0], before=shown(old.get(names[0])), after=shown(new.get(names[0])))
+    return Change(
+        factor="several",
+        before=", ".join(f"{name} {shown(old.get(name))}" for name in names),
+        after=", ".join(f"{name} {shown(new.get(name))}" for name in names),
+    )
+
+
+def shown(value: Value) -> str:
+    """A factor's value as people write it."""
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def near(one: Recipe, other: Recipe) -> bool:
+    """Whether two recipes are too alike to be worth two trials: same settings, amounts within 15 %, learning rates
+    within a factor of 1.3 (a grid of 3 is fine enough: tinker-cookbook)."""
+    tolerance = {"learning_rate": 1.3, "rows": 1.15, "epochs": 1.15}
+    old, new = factors(one), factors(other)
+    for name in old | new:
+        a, b = old.get(name), new.get(name)
+        if a == b or name == "micro_batch":
+            continue
+        alike = tolerance.get(name, 1.0)
+        if not isinstance(a, int | float) or not isinstance(b, int | float) or max(a, b) >= alike * min(a, b):
+            return False
+    return True

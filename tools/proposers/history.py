@@ -1,0 +1,115 @@
+"""What the trials so far mean for the next one: which to grow from, what was tried, what lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memory.records import Record, Trial
+from tools.proposers.brief import Brief
+from tools.proposers.curves import curve_of
+from tools.proposers.factors import Recipe, Value, changed, factors, near
+
+AMOUNTS = ("rows", "epochs")
+"""Factors that may be tried again at twice the size."""
+BLAMELESS = ("ENV", "BUDGET")
+"""Failures that say nothing against the factor that was changed."""
+GRID = 1.3
+"""Learning rates within this factor count as the same."""
+
+
+class Attempt(Record):
+    """One factor that one trial changed against its parent, and whether that was worse than leaving it."""
+
+    parent: int
+    trial: int
+    before: Value
+    after: Value
+    worse: bool
+
+
+def recipe_of(brief: Brief, trial: Trial) -> Recipe:
+    """A trial's recipe; where it takes all rows, the number that it took is written into it."""
+    recipe = Recipe(data=trial.plan.data, training=trial.plan.training)
+    if recipe.data.rows is not None:
+        return recipe
+    return changed(recipe, rows=trial.dataset.rows if trial.dataset else max(1, brief.rows_available))
+
+
+def standing(brief: Brief) -> Trial | None:
+    """The trial to grow from, whatever was decided: the best validation score. Among trials within its standard
+    error, the one that saw most rows, then on the same new rows the one with a clearly lower loss (seen once, rows
+    are as good as held out), then the score. None where nothing was scored."""
+    if not brief.scored:
+        return None
+    best = max(brief.scored, key=lambda trial: (brief.value(trial), trial.number))
+    error = best.score.stderr if best.score else 0.0
+    tied = [trial for trial in brief.scored if brief.value(trial) >= brief.value(best) - error]
+    most = max(recipe_of(brief, trial).visits for trial in tied)
+    tied = [trial for trial in tied if recipe_of(brief, trial).visits >= most / 1.15]
+    best = max(tied, key=lambda trial: (brief.value(trial), trial.number))
+    lower = [trial for trial in tied if _same_new_rows(trial, best) and _end_loss(trial) <= 0.9 * _end_loss(best)]
+    return min(lower, key=lambda trial: (_end_loss(trial), -trial.number), default=best)
+
+
+def _same_new_rows(one: Trial, other: Trial) -> bool:
+    return one.plan.data == other.plan.data and one.plan.training.epochs == other.plan.training.epochs <= 1
+
+
+def _end_loss(trial: Trial) -> float:
+    curve = curve_of(trial.training.losses) if trial.training else None
+    return curve.end if curve else float("inf")
+
+
+def losing_streak(brief: Brief) -> int:
+    """Scored trials since the last accepted one."""
+    streak = 0
+    for trial in reversed(brief.scored):
+        if trial.decision == "accepted":
+            break
+        streak += 1
+    return streak
+
+
+def attempts(brief: Brief, factor: str) -> Iterator[Attempt]:
+    """Every trial that changed `factor` alone, oldest first; failures count as worse, but for blameless ones, left
+    out."""
+    by_number = {trial.number: trial for trial in brief.trials}
+    for trial in brief.trials:
+        parent = by_number.get(trial.plan.parent or 0)
+        if parent is None or trial.plan.change is None or trial.plan.change.factor != factor:
+            continue
+        if trial.failure is not None and trial.failure.kind in BLAMELESS:
+            continue
+        before, after = (factors(recipe_of(brief, one)).get(factor) for one in (parent, trial))
+        worse = brief.value(trial) <= brief.value(parent)
+        yield Attempt(parent=parent.number, trial=trial.number, before=before, after=after, worse=worse)
+
+
+def lost(brief: Brief, from_trial: Trial, factor: str, before: Value, after: Value) -> bool:
+    """Whether setting `factor` from `before` to `after` was tried from this trial in this direction, or was worse
+    anywhere.
+
+    An amount may be tried again at twice the size. A value that was worse rules out those beyond it.
+    """
+    for attempt in attempts(brief, factor):
+        here = attempt.parent == from_trial.number
+        if isinstance(before, str | None) or isinstance(after, str | None):
+            if after == attempt.after and (here or attempt.worse):
+                return True
+        elif not isinstance(attempt.before, str | None) and not isinstance(attempt.after, str | None):
+            upwards = after > before
+            if upwards != (attempt.after > attempt.before):
+                continue
+            beyond = after >= attempt.after / GRID if upwards else after <= attempt.after * GRID
+            if factor in AMOUNTS:
+                if here and (after < 2 * attempt.after if upwards else beyond):
+                    return True
+            elif here or (attempt.worse and beyond):
+                return True
+    return False
+
+
+def tried(brief: Brief, recipe: Recipe, *, exactly: bool = False) -> bool:
+    """Whether a former trial, failed or not, had this recipe or, unless `exactly`, one too near to tell apart."""
+    former = [recipe_of(brief, trial) for trial in brief.trials]
+    return any(recipe == other if exactly else near(recipe, other) for other in former)

@@ -1,0 +1,232 @@
+"""The proposer without a language model: diagnosis rules first, then a sampler around the best recipe.
+
+The first trial takes a small share of the time, so that what it shows can be acted upon. Then each plan changes the one
+factor that is worth most: its own expected gain, and what the time it leaves can still bring by growth. Equal
+briefs get equal answers, so that a resumed run goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from math import log2
+
+from memory.records import Plan, Trial
+from tools.proposers.brief import Brief, Stop
+from tools.proposers.diagnosis import ROWS_GAIN, WORTHWHILE, Diagnosis, diagnose
+from tools.proposers.factors import Recipe, change_between, factors, shown
+from tools.proposers.history import losing_streak, lost, recipe_of, standing, tried
+from tools.proposers.repairs import persistent_failure, repaired
+from tools.proposers.sampler import draws
+from tools.proposers.sizing import all_rows_and_epochs, cut, stretched
+from tools.proposers.starting_recipe import starting_recipe
+from tools.proposers.worth import fits, gain_of, leaves_room, worth
+
+FIRST_GAIN = 1 / 3
+"""Share of the headroom that a first trial closes: the median of eight reference tasks (0.04 to 0.99)."""
+SAMPLED_GAIN, SAMPLED_CONFIDENCE = 0.1, 0.2
+"""What a drawn recipe is expected to bring where no rule fires."""
+REPAIR_CONFIDENCE = 0.8
+MINOR = 0.02
+"""Share of the headroom below which a remedy waits until nothing better is left."""
+PATIENCE = 3
+"""So many scored trials without an accepted one, and no rule left to try, end the run."""
+SHRINK_AT_MOST = 0.7
+"""A trial cut below this share of its parent's rows cannot win and is not run."""
+
+
+def propose(brief: Brief) -> Plan | Stop:
+    """The next plan, or why there is none."""
+    if (stop := _finished(brief)) is not None:
+        return stop
+    if not brief.trials:
+        return _first(brief)
+    best, last = standing(brief), brief.trials[-1]
+    candidates = [(last, one) for one in _repairs(brief, last)]
+    if best is not None:
+        remedies = _remedies(brief, best)
+        fitted = [*stretched(brief, remedies), *all_rows_and_epochs(brief, recipe_of(brief, best))]
+        candidates += [(best, one) for one in (*remedies, *fitted)]
+    chosen = _choose(brief, candidates)
+    if chosen is not None:
+        return _planned(brief, *chosen)
+    if best is None:
+        return Stop(reason=f"No trial reached a score, and nothing is left to change after: {_failure_line(last)}")
+    return _without_rules(brief, best)
+
+
+def _finished(brief: Brief) -> Stop | None:
+    """Reasons to stop that need no look at any recipe."""
+    if brief.trials_left == 0:
+        return Stop(reason=f"All {len(brief.trials)} trials that were allowed are done.")
+    if (why := persistent_failure(brief)) is not None:
+        return Stop(reason=why)
+    holder = brief.incumbent
+    best = brief.baseline.better if holder is None or holder.score is None else holder.score
+    if brief.ceiling is not None and brief.turned(best.value) >= brief.ceiling:
+        who = "the base model" if holder is None else f"trial {holder.number}"
+        return Stop(
+            reason=f"Nothing is left to gain: {who} makes no error on {best.n} validation items "
+            f"({brief.task.metric} {best.value:.3f}, 95 % interval {best.ci_low:.3f} to {best.ci_high:.3f})."
+        )
+    return None
+
+
+def _first(brief: Brief) -> Plan | Stop:
+    """The starting recipe as a plan."""
+    start = starting_recipe(brief)
+    if isinstance(start, Stop):
+        return start
+    data, training = start
+    base = brief.baseline.better
+    headroom = brief.headroom(brief.turned(base.value))
+    return Plan(
+        number=brief.number,
+        parent=None,
+        diagnosis=f"Nothing is trained yet. The base model scores {base.value:.3f} ({base.shots}-shot, n = {base.n}).",
+        hypothesis=f"{data.rows} rows x {training.epochs:g} epochs at learning rate {training.learning_rate:g} close "
+        f"a third of the distance {headroom:.3f} to the ceiling, as the median of eight reference tasks did.",
+        change=None,
+        expected_gain=round(FIRST_GAIN * headroom, 4),
+        data=data,
+        training=training,
+        proposer="search",
+        predicted_seconds=round(brief.trial_seconds(data, training), 1),
+    )
+
+
+# --- candidates ---------------------------------------------------------------------------------------------------
+
+Candidate = tuple[Trial, Diagnosis]
+"""The trial to grow from, and the change."""
+
+
+def _remedies(brief: Brief, best: Trial) -> list[Diagnosis]:
+    """What the rules say about the best trial, without what was tried from it or lost elsewhere."""
+    recipe = recipe_of(brief, best)
+    table = factors(recipe)
+    return [
+        one
+        for one in diagnose(brief, best, recipe)
+        if not lost(brief, best, one.factor, table[one.factor], factors(one.recipe)[one.factor])
+        and not tried(brief, one.recipe)
+    ]
+
+
+def _repairs(brief: Brief, failed: Trial) -> list[Diagnosis]:
+    """A failed trial with one thing mended; worth what the failed plan hoped for, less where rows go. Empty if it
+    did not fail."""
+    if failed.failure is None:
+        return []
+    recipe = recipe_of(brief, failed)
+    parent = next((trial for trial in brief.scored if trial.number == failed.plan.parent), None)
+    start = brief.turned(brief.baseline.better.value) if parent is None else brief.value(parent)
+    hoped = min(1.0, max(0.0, failed.plan.expected_gain) / max(1e-6, brief.headroom(start)))
+    found = []
+    for (factor, value, why), mended in repaired(brief, failed, recipe):
+        growth = 1.0 if parent is None else mended.rows / recipe_of(brief, parent).rows
+        if tried(brief, mended, exactly=True) or (factor == "rows" and parent and growth < WORTHWHILE):
+            continue
+        gain = ROWS_GAIN * log2(growth) if factor == "rows" and parent else hoped
+        remedy = f"{factor} {shown(factors(recipe)[factor])} -> {shown(value)} ({why})"
+        found.append(
+            Diagnosis(
+                cause=f"trial {failed.number} failed",
+                figure=_failure_line(failed),
+                remedy=remedy,
+                factor=factor,
+                recipe=mended,
+                gain=gain,
+                confidence=REPAIR_CONFIDENCE,
+                source=f"repairs for {failed.failure.kind}",
+            )
+        )
+    return found
+
+
+def _failure_line(trial: Trial) -> str:
+    return f"{trial.failure.kind}: {trial.failure.message}" if trial.failure else "no failure"
+
+
+def _choose(brief: Brief, candidates: list[Candidate]) -> Candidate | None:
+    """The candidate that is worth most among those that fit; where nothing was scored yet, the first that fits. What is
+    hardly expected to move the metric waits until nothing better is left."""
+    fitting = [one for one in candidates if fits(brief, one[1].recipe) and gain_of(brief, one[1]) > 0]
+    roomy = [one for one in fitting if leaves_room(brief, one[1].recipe)] or fitting
+    if not roomy:
+        return None
+    if not brief.scored:
+        return roomy[0]
+    major = [one for one in roomy if gain_of(brief, one[1]) >= MINOR] or roomy
+    return max(major, key=lambda one: worth(brief, one[1], recipe_of(brief, one[0])))
+
+
+def _planned(brief: Brief, parent: Trial, diagnosis: Diagnosis) -> Plan:
+    """A candidate as a plan, with its expectation in units of the metric and how that was derived."""
+    recipe, before = diagnosis.recipe, recipe_of(brief, parent)
+    scored = parent if parent.score is not None else standing(brief)
+    start = brief.turned(brief.baseline.better.value) if scored is None else brief.value(scored)
+    headroom, share = brief.headroom(start), gain_of(brief, diagnosis)
+    goal = start + share * headroom
+    holder = brief.incumbent
+    held = brief.turned(brief.baseline.better.value) if holder is None else brief.value(holder)
+    origin = f"trial {scored.number}'s" if scored else "the base model's"
+    return Plan(
+        number=brief.number,
+        parent=parent.number,
+        diagnosis=f"{diagnosis.cause[0].upper()}{diagnosis.cause[1:]}: {diagnosis.figure} (trial {parent.number}).",
+        hypothesis=f"{diagnosis.remedy} moves {brief.task.metric} from {origin} {abs(start):.3f} to about "
+        f"{abs(goal):.3f}: {share:.1%} of the distance {headroom:.3f} to the ceiling, which is what this change brings "
+        f"({diagnosis.gain:.0%}) times how sure the diagnosis is ({diagnosis.confidence:.0%}). "
+        f"Grounds: {diagnosis.source}.",
+        change=change_between(before, recipe),
+        expected_gain=round(goal - held, 4),
+        data=recipe.data,
+        training=recipe.training,
+        proposer="search",
+        predicted_seconds=round(brief.trial_seconds(recipe.data, recipe.training), 1),
+    )
+
+
+# --- where no rule fits ---------------------------------------------------------------------------------------------
+
+
+def _without_rules(brief: Brief, best: Trial) -> Plan | Stop:
+    """A remedy cut to the time left, else a drawn recipe, else the reason to stop."""
+    recipe = recipe_of(brief, best)
+    room, needed = brief.training_room, brief.training_seconds(recipe.data, recipe.training)
+    if room < SHRINK_AT_MOST * needed:
+        return Stop(
+            reason=f"{brief.spendable:.0f} s are left for trials, {room:.0f} s of them for training; the best so far, "
+            f"trial {best.number}, trained for {needed:.0f} s, and a smaller training cannot be expected to beat it."
+        )
+    if room < needed and (smaller := cut(brief, _remedies(brief, best))) is not None:
+        return _planned(brief, best, smaller)
+    if losing_streak(brief) >= PATIENCE:
+        return Stop(
+            reason=f"The last {losing_streak(brief)} scored trials brought no accepted gain over {_holder(brief)}, and "
+            "every remedy that its figures name has been tried. More or other training data would be the next lever."
+        )
+    for drawn in draws(brief, recipe):
+        if fits(brief, drawn) and drawn.visits >= SHRINK_AT_MOST * recipe.visits and not tried(brief, drawn):
+            figure = f"{len(brief.trials)} trials, {brief.training_room:.0f} s left for training"
+            return _planned(brief, best, _drawn(drawn, recipe, figure))
+    return Stop(reason=f"No recipe around trial {best.number} is both new and small enough for the time left.")
+
+
+def _drawn(drawn: Recipe, centre: Recipe, figure: str) -> Diagnosis:
+    """A drawn recipe in the form of a diagnosis."""
+    change = change_between(centre, drawn)
+    remedy = f"{change.factor}: {change.before} -> {change.after}" if change else "nothing"
+    return Diagnosis(
+        cause="no rule fires any more",
+        figure=figure,
+        remedy=remedy,
+        factor=change.factor if change else "none",
+        recipe=drawn,
+        gain=SAMPLED_GAIN,
+        confidence=SAMPLED_CONFIDENCE,
+        source="a draw by Optuna around the best recipe",
+    )
+
+
+def _holder(brief: Brief) -> str:
+    return "the base model" if brief.incumbent is None else f"trial {brief.incumbent.number}"

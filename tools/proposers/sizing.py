@@ -1,0 +1,72 @@
+"""Remedies fitted to the time left: cut to it, or stretched into it where no further trial would use it up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+
+from tools.proposers.brief import Brief
+from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN, WORTHWHILE, Diagnosis
+from tools.proposers.factors import Recipe, changed
+from tools.proposers.history import AMOUNTS, tried
+from tools.proposers.starting_recipe import most_epochs, planned_trials
+from tools.proposers.worth import GROWTH_CONFIDENCE, gain_of
+
+SURE = 0.6
+"""Confidence from which a remedy may be combined with growth in a last trial, unseen at the smaller size."""
+
+
+def all_rows_and_epochs(brief: Brief, recipe: Recipe) -> list[Diagnosis]:
+    """All rows, and as many epochs over them as the time left pays for: where rows alone cannot use it up."""
+    rows, method = brief.rows_available, recipe.training.method
+    epochs = int(4 * min(brief.row_visits(brief.training_room, method) / rows, most_epochs(rows, start=True))) / 4
+    mended = changed(recipe, rows=rows, epochs=max(epochs, 1.0))
+    if rows < WORTHWHILE * recipe.rows or epochs < WORTHWHILE * recipe.training.epochs or tried(brief, mended):
+        return []
+    gain = ROWS_GAIN * log2(rows / recipe.rows) + EPOCHS_GAIN * log2(epochs / recipe.training.epochs)
+    return [
+        Diagnosis(
+            cause="rows are left, and more time than they take",
+            figure=f"trained on {recipe.rows} of {rows} rows, {brief.training_room:.0f} s are left for training",
+            remedy=f"rows {recipe.rows} -> {rows} and epochs {recipe.training.epochs:g} -> {epochs:g}",
+            factor="several",
+            recipe=mended,
+            gain=gain,
+            confidence=GROWTH_CONFIDENCE,
+            source="accuracy is about log-linear in rows (RFT, 2308.01825); our reference runs",
+        )
+    ]
+
+
+def stretched(brief: Brief, remedies: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Sure remedies with rows for all the time left: where the planned trials are used up, a small trial of the remedy
+    would leave no time to grow it."""
+    if planned_trials(brief) > len(brief.trials) + 1:
+        return []
+    found = []
+    for one in remedies:
+        recipe = one.recipe
+        fitting = int(brief.row_visits(brief.training_room, recipe.training.method) / recipe.training.epochs)
+        rows = min(brief.rows_available, fitting)
+        mended = changed(recipe, rows=max(1, rows))
+        if one.factor in AMOUNTS or one.confidence < SURE or rows < WORTHWHILE * recipe.rows or tried(brief, mended):
+            continue
+        gain = one.gain + GROWTH_CONFIDENCE * ROWS_GAIN * log2(rows / recipe.rows) / one.confidence
+        remedy = f"{one.remedy}, with rows {recipe.rows} -> {rows} for the time left,"
+        found.append(one.model_copy(update={"recipe": mended, "gain": gain, "remedy": remedy, "factor": "several"}))
+    return found
+
+
+def cut(brief: Brief, remedies: Sequence[Diagnosis]) -> Diagnosis | None:
+    """The best remedy that does not fit, with its rows cut to the time left; None where the cut costs more than it
+    brings."""
+    cuts = []
+    for one in remedies:
+        rows = int(brief.row_visits(brief.training_room, one.recipe.training.method) / one.recipe.training.epochs)
+        share = rows / one.recipe.rows
+        gain = one.gain + ROWS_GAIN * log2(share) / one.confidence if 0 < share < 1 else 0.0
+        mended = changed(one.recipe, rows=max(1, rows))
+        if gain > 0 and not tried(brief, mended):
+            remedy = f"{one.remedy} with rows cut to {rows} for the time left"
+            cuts.append(one.model_copy(update={"recipe": mended, "gain": gain, "remedy": remedy}))
+    return max(cuts, key=lambda one: gain_of(brief, one), default=None)

@@ -1,0 +1,126 @@
+"""The report of a run as a record: every figure comes from the state, and programs read it as `report.json`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
+from memory.state import State, incumbent
+
+SIGNIFICANT = 0.05
+"""Two-sided p below which a difference is told from noise."""
+
+
+class Verdict(Record):
+    """How the run ended."""
+
+    outcome: Literal["improved", "not improved", "nothing accepted"]
+    says: str
+    """One sentence for a person, with the figures."""
+    stopped_because: str
+
+
+class Spent(Record):
+    """The budget and where it went."""
+
+    budget_seconds: float
+    spent_seconds: float
+    max_trials: int | None
+    trials: int
+    training_seconds: float
+    """Optimiser steps of all trials."""
+    generating_seconds: float
+    """Generation by the server in all evaluations."""
+    server_starts: int
+    """1 for a run without a break."""
+
+
+class Lineage(Record):
+    """What the winning weights were made of: enough to make them again."""
+
+    base_model: str
+    base_sha256: str
+    chat_template: str
+    split_sha256: dict[str, str]
+    data_sha256: str | None
+    config_sha256: str | None
+    seed: int | None
+    weights_sha256: str | None
+    engines: dict[str, str]
+    """Hash of the lock file of each engine's environment."""
+    forked_from: str | None = None
+
+
+class RunReport(Record):
+    """All of it."""
+
+    run_id: str
+    task: Task
+    baseline: Baseline
+    trials: tuple[Trial, ...]
+    lessons: tuple[Lesson, ...]
+    test: SealedTest
+    decision: Verdict
+    budget: Spent
+    lineage: Lineage
+    serve: str
+    """The command that serves the winning model."""
+
+
+def judge(test: SealedTest, stop: str) -> Verdict:
+    """Improved only if the tuned model beats the better of the base model's two prompts on the sealed test, p < 0.05."""
+    if test.tuned is None:
+        says = "No trial was accepted on validation; the untouched model stands."
+        return Verdict(outcome="nothing accepted", says=says, stopped_because=stop)
+    hardest = hardest_comparison(test)
+    better = hardest.difference > 0 and hardest.p_value < SIGNIFICANT
+    word = "better than" if better else "not shown to be better than"
+    says = (
+        f"On the sealed test the tuned model scores {test.tuned.value:.3f} "
+        f"[{test.tuned.ci_low:.3f}, {test.tuned.ci_high:.3f}] (n={test.tuned.n}): {word} the {hardest.against} "
+        f"({hardest.difference:+.3f} [{hardest.ci_low:+.3f}, {hardest.ci_high:+.3f}], p={hardest.p_value:.2g})."
+    )
+    return Verdict(outcome="improved" if better else "not improved", says=says, stopped_because=stop)
+
+
+def hardest_comparison(test: SealedTest) -> Comparison:
+    """The comparison with the better of the two base rows."""
+    assert test.against_zero is not None and test.against_few is not None, "a tuned model was compared with both"
+    return test.against_few if test.few_shot.value > test.zero_shot.value else test.against_zero
+
+
+def spent(state: State, seconds: float, server_starts: int) -> Spent:
+    """Where the budget went; `seconds` is what the whole run took, this report included."""
+    trials, baseline, test = state.get("trials", []), state.get("baseline"), state.get("test")
+    scores = [score for trial in trials for score in (trial.score, trial.train_score)]
+    scores += [baseline.zero_shot, baseline.few_shot] if baseline else []
+    scores += [test.zero_shot, test.few_shot, test.tuned] if test else []
+    budget = state["task"].budget
+    return Spent(
+        budget_seconds=budget.seconds,
+        spent_seconds=seconds,
+        max_trials=budget.max_trials,
+        trials=len(trials),
+        training_seconds=sum(trial.training.train_seconds for trial in trials if trial.training),
+        generating_seconds=sum(score.generation_seconds for score in scores if score),
+        server_starts=server_starts,
+    )
+
+
+def lineage(state: State, splits: dict[str, str], engines: dict[str, str], forked_from: str | None) -> Lineage:
+    """What the incumbent was made of; without an incumbent, what the base model was."""
+    baseline, best = state.get("baseline"), incumbent(state)
+    assert baseline is not None, "a report comes after the baseline"
+    training = best.training if best else None
+    return Lineage(
+        base_model=baseline.model.name,
+        base_sha256=baseline.model.sha256,
+        chat_template=baseline.model.chat_template,
+        split_sha256=splits,
+        data_sha256=best.dataset.sha256 if best and best.dataset else None,
+        config_sha256=training.config_sha256 if training else None,
+        seed=best.plan.training.seed if best else None,
+        weights_sha256=training.weights_sha256 if training else None,
+        engines=engines,
+        forked_from=forked_from,
+    )

@@ -1,0 +1,150 @@
+"""The report of a run for people: `report.md`, written from the record and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from memory.records import Comparison, Score, Trial
+from tools.report import RunReport
+
+def markdown(report: RunReport) -> str:
+    """The report for people."""
+    parts = [
+        f"# {report.task.benchmark} with {report.baseline.model.name}: {report.decision.outcome}",
+        report.decision.says,
+        f"Run `{report.run_id}`, {minutes(report.budget.spent_seconds)} of {minutes(report.budget.budget_seconds)}, "
+        f"{report.budget.trials} trials. Stopped because {report.decision.stopped_because}.",
+        "## Sealed test\n\n" + test_table(report),
+        "## Validation\n\n" + scoreboard(report),
+        "## Trials\n\n" + "\n\n".join(trial_text(trial) for trial in report.trials),
+        "## Lessons\n\n" + bullets(f"{lesson.text} ({lesson.evidence})" for lesson in report.lessons),
+        "## Where the time went\n\n" + time_table(report),
+        "## Lineage\n\n" + lineage_table(report),
+        f"## Serve it\n\n```\n{report.serve}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; pipes in cells are escaped."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "| " + " | ".join("---" for _ in head) + " |", *lines[1:]])
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A Markdown list, or a line that says there is nothing."""
+    return "\n".join(f"- {line}" for line in lines) or "None."
+
+
+def figure(score: Score) -> list[str]:
+    """Value with its error bar, n, and how many outputs held an answer."""
+    interval = f"[{score.ci_low:.3f}, {score.ci_high:.3f}]"
+    return [f"{score.value:.3f} ± {score.stderr:.3f}", interval, str(score.n), str(score.parsed)]
+
+
+def p_of(comparison: Comparison | None) -> str:
+    """Difference and p-value of a comparison."""
+    return f"{comparison.difference:+.3f}, p={comparison.p_value:.2g}" if comparison else ""
+
+
+def test_table(report: RunReport) -> str:
+    """Base zero-shot, base few-shot, the best constant answer, and the tuned model."""
+    test = report.test
+    rows = [
+        ["base, zero-shot", *figure(test.zero_shot), p_of(test.against_zero)],
+        [f"base, {test.few_shot.shots}-shot", *figure(test.few_shot), p_of(test.against_few)],
+    ]
+    if test.constant is not None:
+        answer, value = test.constant.answer, test.constant.value
+        rows.append([f"always “{answer}”", f"{value:.3f}", "", str(test.constant.n), "", ""])
+    if test.tuned is not None:
+        rows.append([f"**tuned** (trial {test.incumbent})", *figure(test.tuned), ""])
+    head = ["", report.task.metric, "95 % interval", "n", "parsed", "tuned against it"]
+    return table(head, rows)
+
+
+def scoreboard(report: RunReport) -> str:
+    """Baseline rows and one row a trial."""
+    base = report.baseline
+    rows = [
+        ["base, zero-shot", "", *figure(base.zero_shot)[:3], "", "", ""],
+        [f"base, {base.few_shot.shots}-shot", "", *figure(base.few_shot)[:3], "", "", ""],
+    ]
+    for trial in report.trials:
+        cells = figure(trial.score)[:3] if trial.score else ["", "", ""]
+        compared = f"{p_of(trial.comparison)} ({trial.comparison.against})" if trial.comparison else ""
+        rows.append(
+            [f"trial {trial.number}", changed(trial), *cells, compared, minutes(trial.seconds), trial.decision]
+        )
+    return table(["", "change", report.task.metric, "95 % interval", "n", "against", "time", "decision"], rows)
+
+
+def changed(trial: Trial) -> str:
+    """The one factor that the trial changed."""
+    change = trial.plan.change
+    if change is None:
+        return "first recipe"
+    return f"{change.factor}: {change.before} → {change.after}"
+
+
+def trial_text(trial: Trial) -> str:
+    """Diagnosis, hypothesis, expectation, and what came of it."""
+    plan, recipe = trial.plan, trial.plan.training
+    grown = f"grows from trial {plan.parent}" if plan.parent else "grows from the base model"
+    lines = [
+        f"**Trial {trial.number}** ({grown}; {trial.decision}).",
+        f"- Diagnosis: {plan.diagnosis}",
+        f"- Hypothesis: {plan.hypothesis} Expected gain {plan.expected_gain:+.3f}; "
+        f"{ {True: 'it came true', False: 'it did not come true', None: 'not measured'}[trial.expectation_met] }.",
+        f"- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
+        f"{recipe.batch_size}, rank {recipe.lora_rank}, {recipe.schedule}, seed {recipe.seed}.",
+    ]
+    if trial.dataset:
+        dropped = "".join(f"; dropped {each.rows}: {each.reason}" for each in trial.dataset.dropped)
+        lines.append(f"- Data: {trial.dataset.rows} rows{dropped}.")
+    if trial.training:
+        run = trial.training
+        ladder = "".join(f" Memory: {step}." for step in run.ladder)
+        lines.append(
+            f"- Training: {run.steps} steps of {run.step_seconds:.2f} s, loss {run.losses[0].loss:.3f} → "
+            f"{run.losses[-1].loss:.3f}, {minutes(run.seconds)} (predicted {minutes(plan.predicted_seconds)} a trial).{ladder}"
+        )
+    if trial.score and trial.train_score:
+        lines.append(f"- On rows it was trained on {trial.train_score.value:.3f}, on validation {trial.score.value:.3f}.")
+    if trial.errors:
+        lines.append("- Errors: " + ", ".join(f"{each.count} {each.name}" for each in trial.errors) + ".")
+    if trial.failure:
+        lines.append(f"- Failure in {trial.failure.node}: {trial.failure.message}. {trial.failure.way_out}")
+    lines.append(f"- Arithmetic: {trial.arithmetic}")
+    return "\n".join(lines)
+
+
+def time_table(report: RunReport) -> str:
+    """Seconds by phase."""
+    spent = report.budget
+    other = spent.spent_seconds - spent.training_seconds - spent.generating_seconds
+    share = 100 / max(spent.spent_seconds, 1e-9)
+    rows = [
+        ["training (optimiser steps)", f"{spent.training_seconds:.0f}", f"{spent.training_seconds * share:.0f} %"],
+        ["generating (server)", f"{spent.generating_seconds:.0f}", f"{spent.generating_seconds * share:.0f} %"],
+        ["everything else", f"{other:.0f}", f"{other * share:.0f} %"],
+        ["server starts", str(spent.server_starts), ""],
+    ]
+    return table(["", "seconds", "share"], rows)
+
+
+def lineage_table(report: RunReport) -> str:
+    """Hashes."""
+    rows = []
+    for name, value in report.lineage.model_dump().items():
+        if isinstance(value, dict):
+            rows += [[f"{name}.{key}", f"`{each}`"] for key, each in value.items()]
+        elif value is not None:
+            rows.append([name, f"`{value}`"])
+    return table(["", ""], rows)
+
+
+def minutes(seconds: float) -> str:
+    """Seconds as `3m 20s`, or `45s`."""
+    whole = round(seconds)
+    return f"{whole // 60}m {whole % 60:02d}s" if whole >= 60 else f"{whole}s"

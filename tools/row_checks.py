@@ -1,0 +1,100 @@
+"""What can be wrong with the rows of a training file before any engine is asked: cheap checks, each with a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from memory.records import Check
+from tools.benchmarks.benchmark import Benchmark, Item
+from tools.data import TrainingRow, read_training_rows
+from tools.data_operators import folded
+
+MAX_DUPLICATES = 0.05
+"""Share of rows that may repeat an earlier one; more is as good as extra epochs for those rows alone."""
+MAX_CONFLICTS = 0.01
+"""Share of rows that may answer the same question otherwise than an earlier row: label noise of raw sources."""
+
+
+def check_rows(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> tuple[Check, ...]:
+    """Check a training file; `items` are the benchmark's training items by id.
+
+    Raises TrialError DATA for a malformed row, with its number; all else comes back as checks, passed or not.
+    """
+    rows = read_training_rows(path)
+    numbered = list(enumerate(rows, 1))
+    return (
+        Check(name="schema", figure=len(rows), unit="rows", passed=bool(rows), says=f"{len(rows)} well-formed rows"),
+        _texts(numbered),
+        _golds(numbered, benchmark, items),
+        _duplicates(rows),
+        _conflicts(rows),
+        _spellings(rows, benchmark.closed_answers),
+    )
+
+
+def _texts(numbered: Sequence[tuple[int, TrainingRow]]) -> Check:
+    empty = [number for number, row in numbered if not row.prompt.strip() or not row.answer.strip()]
+    says = (
+        f"row {empty[0]} is the first of {len(empty)} with an empty question or answer"
+        if empty
+        else "no empty question or answer"
+    )
+    return Check(name="empty texts", figure=len(empty), unit="rows", passed=not empty, says=says)
+
+
+def _golds(numbered: Sequence[tuple[int, TrainingRow]], benchmark: Benchmark, items: Mapping[str, Item]) -> Check:
+    """Every answer of a row from the benchmark is scored like a model's output; nothing but the full mark will do."""
+    own = [(number, row) for number, row in numbered if row.source == benchmark.name]
+    wrong: list[str] = []
+    for number, row in own:
+        if row.id not in items:
+            wrong.append(f"row {number} ({row.id}) is no training item of {benchmark.name}")
+            continue
+        graded = benchmark.grade(row.answer, items[row.id])
+        if graded.score < 1:
+            what = "holds no answer" if graded.answer is None else f"scores {graded.score:g}"
+            wrong.append(f"row {number} ({row.id}): the answer {row.answer[:40]!r} {what}")
+    says = (
+        f"{wrong[0]}; {len(wrong)} such rows"
+        if wrong
+        else f"the scorer gives 1 to all {len(own)} answers of {benchmark.name}"
+    )
+    return Check(name="golds", figure=len(own) - len(wrong), unit="rows that score 1", passed=not wrong, says=says)
+
+
+def _duplicates(rows: Sequence[TrainingRow]) -> Check:
+    distinct = len({(folded(row.prompt), folded(row.answer)) for row in rows})
+    share = 1 - distinct / len(rows) if rows else 0.0
+    says = f"{len(rows) - distinct} of {len(rows)} rows repeat another ({MAX_DUPLICATES:.0%} may)"
+    return Check(
+        name="duplicates", figure=round(share, 4), unit="share of rows", passed=share <= MAX_DUPLICATES, says=says
+    )
+
+
+def _conflicts(rows: Sequence[TrainingRow]) -> Check:
+    first: dict[str, str] = {}
+    against = sum(first.setdefault(folded(row.prompt), folded(row.answer)) != folded(row.answer) for row in rows)
+    share = against / len(rows) if rows else 0.0
+    says = f"{against} of {len(rows)} rows answer a question otherwise than an earlier row ({MAX_CONFLICTS:.0%} may)"
+    return Check(
+        name="conflicts", figure=round(share, 4), unit="share of rows", passed=share <= MAX_CONFLICTS, says=says
+    )
+
+
+def _spellings(rows: Sequence[TrainingRow], closed_answers: tuple[str, ...] | None) -> Check:
+    """Closed answers in one spelling each; where answers are open, two spellings may be two answers."""
+    if closed_answers is None:
+        return Check(
+            name="spellings", figure=0, unit="answers", passed=True, says="answers are open: spellings are not compared"
+        )
+    official = {folded(answer): answer for answer in closed_answers}
+    odd = sorted(
+        {row.answer for row in rows if folded(row.answer) in official and row.answer != official[folded(row.answer)]}
+    )
+    says = (
+        f"{odd[0]!r} stands for {official[folded(odd[0])]!r}; {len(odd)} such spellings"
+        if odd
+        else "each answer has one spelling"
+    )
+    return Check(name="spellings", figure=len(odd), unit="answers", passed=not odd, says=says)
