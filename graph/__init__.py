@@ -2,5 +2,5 @@
 
 import os
 
-# LangGraph reads this when it is imported, so it must come first: a checkpoint may revive our own records and nothing else.
+# LangGraph reads this when it is imported, so it must come first: a checkpoint may revive our records and nothing else.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")

@@ -21,13 +21,12 @@ class GraphNode(Protocol):
         ...
 
 
-
 STATE = TypeAdapter(State)
 CHANGES = TypeAdapter(Changes)
 
 
 def checked(name: NodeName, node: Node, tools: Callable[[State], Deps]) -> GraphNode:
-    """Give `node` its tools. LangGraph drops unknown keys and checkpoints invalid values; here both raise at their node.
+    """Give `node` its tools. LangGraph drops unknown keys and checkpoints invalid values; here both raise.
 
     A `TrialError` while a trial is in progress closes that trial as failed; every other error stops the run, which can
     be resumed.

@@ -15,7 +15,7 @@ from graph.fork import fork
 from graph.history import history, lines
 from graph.live import columns, open_view, tell
 from graph.runs import all_runs, find, listing, new_run, past_events, summary
-from graph.workshop import Workshop, workshop
+from graph.workshop import Workshop
 from memory.errors import TunewrightError
 from memory.events import Listener
 from memory.layout import RunFolder, read_record
@@ -101,7 +101,7 @@ def show_list(settings: Settings, equip: Equip) -> int:
     return FINISHED
 
 
-def act(settings: Settings, equip: Equip = workshop) -> int:
+def act(settings: Settings, equip: Equip) -> int:
     """Do what the settings say; the exit code."""
     return ACTIONS[settings.action](settings, equip)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,13 +14,10 @@ from graph.runs import past_events
 from memory.checkpointer import copy_lineage
 from memory.errors import InputError, StorageError
 from memory.events import Event
-from memory.layout import RunFolder, disk, made, write_record, write_text
+from memory.layout import RunFolder, disk, link_or_copy, made, write_record, write_text
 from memory.ledger import Ledger
 from memory.origin import Origin, origin_path
 from memory.state import State
-
-NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
-"""What the system answers where a file cannot have a second name."""
 
 
 def fork(source: RunFolder, checkpoint: str, edits: Sequence[Edit], target: RunFolder) -> Origin:
@@ -91,21 +87,15 @@ def link_tree(source: Path, target: Path) -> None:
     made(target.parent)
     with disk(target):
         if source.is_dir():
-            shutil.copytree(source, target, copy_function=link_or_copy, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(source, target, copy_function=link_finished, symlinks=True, dirs_exist_ok=True)
         else:
-            link_or_copy(str(source), str(target))
+            link_finished(str(source), str(target))
 
 
-def link_or_copy(source: str, target: str) -> None:
-    """Hard-link a finished file; copy it where the file system cannot. Sockets and partial files stay behind."""
-    if not os.path.isfile(source) or source.endswith(".partial") or os.path.exists(target):
-        return
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        shutil.copy2(source, target)
+def link_finished(source: str, target: str) -> None:
+    """Link one finished file. Sockets and partial files stay behind."""
+    if os.path.isfile(source) and not source.endswith(".partial") and not os.path.exists(target):
+        link_or_copy(Path(source), Path(target))
 
 
 def copy_events(source: RunFolder, target: RunFolder, until: float, origin: Origin) -> None:

@@ -10,9 +10,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from graph.arguments import parse
 from memory.errors import TunewrightError
+
+if TYPE_CHECKING:
+    from graph.commands import Equip
 
 STOPPED = 130
 SHUTDOWN_SECONDS = 20.0
@@ -22,15 +26,19 @@ REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 """What the machine answers where it has no space or does not permit; any other OSError is a bug and keeps its trace."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says. The exit code: 0 finished, 1 failed, 2 bad input, 3 not improved, 130 stopped."""
+def main(argv: Sequence[str] | None = None, equip: Equip | None = None) -> int:
+    """Do what the command line says. The exit code: 0 finished, 1 failed, 2 bad input, 3 not improved, 130 stopped.
+
+    `equip` makes the workshop of a run; None makes the real one.
+    """
     try:
         with stoppable():
             settings = parse(sys.argv[1:] if argv is None else argv, os.environ)
             # LangGraph takes seconds to import, too long for --help or for the news of a misspelt name.
             from graph.commands import act
+            from graph.workshop import workshop
 
-            return act(settings)
+            return act(settings, equip or workshop)
     except TunewrightError as error:
         print(f"tunewright: {error}", file=sys.stderr)
         return error.exit_code

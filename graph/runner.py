@@ -1,4 +1,4 @@
-"""Carries a run from its first node to its report: opens what it needs, drives the graph, and closes everything again."""
+"""Carries a run from its first node to its report: opens what it needs, drives the graph, and closes it all again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memory.records import Task
 from memory.state import GRAPH_VERSION, STATE_TYPES, State
 from nodes.deps import CONTEXT, Deps
 from tools import benchmarks, report
-from tools.benchmarks.splits import Sizes, write_splits
+from tools.benchmarks.splits import write_splits
 from tools.serving import Server
 from tools.warm_engine import WarmEngine
 
@@ -58,7 +58,7 @@ def start(task: Task, folder: RunFolder, prepare: Prepare, listeners: Sequence[L
 
 
 def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = ()) -> RunResult:
-    """Go on with a run from its last checkpoint; a finished one comes back as it is. Raises RunBusyError, InputError."""
+    """Go on from the last checkpoint; a finished run comes back as it is. Raises RunBusyError, InputError."""
     with open_database(folder) as database:
         state = state_of(compiled(database), folder)
         if state.get("test") is None:
@@ -66,7 +66,9 @@ def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = 
             deps = assemble(task, folder, prepare(task), database, listeners)
             check_model(state, deps)
             try:
-                state = drive(compiled(database, lambda _: deps), folder, None if state else beginning(task), deps.events)
+                state = drive(
+                    compiled(database, lambda _: deps), folder, None if state else beginning(task), deps.events
+                )
             finally:
                 deps.close()
         return RunResult(folder, state)
@@ -107,7 +109,7 @@ def config_of(folder: RunFolder) -> RunnableConfig:
 
 
 def state_of(graph: Graph, folder: RunFolder) -> State:
-    """The newest state; empty for a run that never began. Raises InputError for a run of another version of the graph."""
+    """The newest state; empty for a run that never began. Raises InputError for one of another version of the graph."""
     state: State = STATE.validate_python(graph.get_state(config_of(folder)).values)
     version = state.get("version", GRAPH_VERSION)
     if version != GRAPH_VERSION:
@@ -143,13 +145,16 @@ def assemble(
     return Deps(
         folder=folder,
         benchmark=benchmark,
-        splits=write_splits(benchmark, folder.data, folder.sealed, Sizes(), task.seed),
+        splits=write_splits(benchmark, folder.data, folder.sealed, workshop.sizes, task.seed),
         model=workshop.model,
         engines=workshop.engines,
         locks=workshop.locks,
         device=workshop.device,
-        server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=CONTEXT),
+        server=Server(
+            workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=CONTEXT
+        ),
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
+        propose=workshop.propose,
         ledger=Ledger(database, folder),
         events=Events(folder.events, tuple(listeners)),
     )

@@ -21,7 +21,7 @@ from tools.engines.environments import cache_folder
 
 
 def make_graph() -> StateGraph[State]:
-    """The uncompiled graph; its input is `{"task": {...}}`. Tools are made at a task's first node, so drawing is free."""
+    """The uncompiled graph for `{"task": {...}}`. Tools are made at a task's first node, so drawing is free."""
     return build(lambda state: tools_of(state["task"].model_dump_json()))
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory.records import BaseModelCard, Task
-from nodes.deps import Engines
+from nodes.deps import Engines, Propose
 from tools import base_models
+from tools.benchmarks.splits import Sizes
 from tools.engines import environments
 from tools.engines.contract import Engine
 from tools.engines.environments import Hardware
+from tools.proposers import search
 
 Say = Callable[[str], None]
 
@@ -25,6 +27,10 @@ class Workshop:
     device: Hardware
     locks: Mapping[str, str]
     """Hash of each environment's lock file, for the lineage."""
+    propose: Propose = search.propose
+    """Who plans."""
+    sizes: Sizes = field(default_factory=Sizes)
+    """Items in the splits of a new run."""
 
 
 def workshop(task: Task, cache: Path, say: Say) -> Workshop:

@@ -1,4 +1,4 @@
-"""What happens in a run, as it happens: appended to `events.jsonl` for viewers elsewhere, and told to listeners here."""
+"""What happens in a run, as it happens: appended to `events.jsonl` for viewers elsewhere, told to listeners here."""
 
 from __future__ import annotations
 

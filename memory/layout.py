@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,9 @@ from memory.errors import StorageError
 from memory.records import Record
 
 R = TypeVar("R", bound=Record)
+
+NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+"""What the system answers where a file cannot have a second name."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,19 @@ class disk:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
-            raise StorageError(f"cannot write {self.path}: {reason}", "Free or change the place, then resume.") from error
+            raise StorageError(
+                f"cannot write {self.path}: {reason}", "Free or change the place, then resume."
+            ) from error
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name; a copy where the file system cannot. Raises OSError, for `disk` to name."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        shutil.copy2(source, target)
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
@@ -147,7 +164,9 @@ def read_rows(path: Path, kind: type[R]) -> Iterator[R]:
                 try:
                     yield kind.model_validate_json(line)
                 except ValidationError as error:
-                    raise StorageError(f"{path} line {number} is no {kind.__name__}: {error.errors()[0]['msg']}") from error
+                    raise StorageError(
+                        f"{path} line {number} is no {kind.__name__}: {error.errors()[0]['msg']}"
+                    ) from error
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 

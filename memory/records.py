@@ -154,7 +154,7 @@ class Change(Record):
     """The one factor in which a plan differs from its parent."""
 
     factor: str
-    """A field of the recipes (`learning_rate`, `epochs`, `rows`, ...), or `several` where a sampler drew a new recipe."""
+    """A field of the recipes (`learning_rate`, `epochs`, `rows`, ...), or `several`."""
     before: str
     after: str
 

@@ -31,7 +31,7 @@ STATE_TYPES = tuple(each for each in vars(records).values() if isinstance(each, 
 
 
 class State(TypedDict, total=False):
-    """The state of a run. A trial in progress lies in `plan` and the records after it; `trials` holds the ended ones."""
+    """The state of a run. A trial in progress lies in `plan` and the records after it; `trials` holds ended ones."""
 
     task: Task
     version: int

@@ -1,4 +1,4 @@
-"""The analyst measures: the untouched model first, each trial against the incumbent, and the sealed test once at the end."""
+"""The analyst measures: the untouched model, then each trial against the incumbent, and the sealed test at the end."""
 
 import random
 from pathlib import Path
@@ -44,7 +44,9 @@ def analyst(state: State, deps: Deps) -> Changes:
 
 def measure_baseline(deps: Deps) -> Changes:
     """Score the untouched model on validation, without and with worked examples."""
-    zero, few = deps.score(deps.base_weights, prompts("validation", deps.items("validation"), deps), deps.folder.baseline)
+    zero, few = deps.score(
+        deps.base_weights, prompts("validation", deps.items("validation"), deps), deps.folder.baseline
+    )
     baseline = Baseline(
         model=deps.model, zero_shot=zero, few_shot=few, constant=constant(deps.items("validation"), deps)
     )
@@ -65,7 +67,9 @@ def constant(items: Path, deps: Deps) -> ConstantAnswer | None:
     if deps.benchmark.closed_answers is None:
         return None
     grade = deps.benchmark.grade
-    return constant_answer(deps.benchmark.closed_answers, read_items(items), lambda answer, item: grade(answer, item).score)
+    return constant_answer(
+        deps.benchmark.closed_answers, read_items(items), lambda answer, item: grade(answer, item).score
+    )
 
 
 # --- a trial ------------------------------------------------------------------------------------------------------
@@ -115,7 +119,9 @@ def champion(state: State) -> tuple[Score, str]:
 
 def compare(ours: Score, theirs: Score, against: str, deps: Deps) -> Comparison:
     """Paired comparison of two scores over the same items."""
-    return paired(means(ours, deps), means(theirs, deps), against=against, higher_is_better=deps.benchmark.higher_is_better)
+    return paired(
+        means(ours, deps), means(theirs, deps), against=against, higher_is_better=deps.benchmark.higher_is_better
+    )
 
 
 def means(score: Score, deps: Deps) -> dict[str, float]:
@@ -144,7 +150,9 @@ def lesson(trial: Trial) -> Lesson:
     what = f"{change.factor} {change.before} -> {change.after}" if change else "the starting recipe"
     comparison = trial.comparison
     assert comparison is not None, "a judged trial was compared"
-    verdict = {"accepted": "helped", "rejected": "hurt"}.get(trial.decision, "made no difference that can be told from noise")
+    verdict = {"accepted": "helped", "rejected": "hurt"}.get(
+        trial.decision, "made no difference that can be told from noise"
+    )
     return Lesson(
         text=f"{what} {verdict}",
         trials=(trial.number,) if trial.plan.parent is None else (trial.plan.parent, trial.number),

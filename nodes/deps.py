@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,11 +12,12 @@ from memory.errors import ServerError
 from memory.events import Events
 from memory.layout import RunFolder, read_record
 from memory.ledger import Ledger
-from memory.records import BaseModelCard, Baseline, NodeName, Score
+from memory.records import Baseline, BaseModelCard, NodeName, Plan, Score
 from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.splits import FINGERPRINTS, Manifest, split_path, verify
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
+from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
 from tools.warm_engine import WarmEngine
@@ -28,6 +29,10 @@ CONTEXT = 2048
 
 REPORT_SECONDS = 15.0
 """Weight swaps, report and model card at the end of a run."""
+
+
+Propose = Callable[[Brief], Plan | Stop]
+"""A proposer: the same brief always gets the same answer."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class Deps:
     """Starts at its first use, and again after a death."""
     scorer: WarmEngine
     """lighteval, kept warm so that its imports are paid once."""
+    propose: Propose
+    """Who plans."""
     _node_began: float = 0.0
 
     def begin(self, node: NodeName, trial: int | None) -> None:
@@ -98,7 +105,7 @@ class Deps:
         return split_path(split, self.folder.data, None)
 
     def open_test(self) -> Path:
-        """The sealed test split, once more compared with its hash. Only the final analyst may ask. Raises StorageError."""
+        """The sealed test split, compared with its hash. Only the final analyst may ask. Raises StorageError."""
         verify(self.splits, self.folder.data, self.folder.sealed)
         self.events.emit("note", "opening the sealed test")
         return split_path("test", self.folder.data, self.folder.sealed)
@@ -119,12 +126,10 @@ class Deps:
             self.events.emit("note", f"{error.message}; scoring again with a fresh server")
             scores = self._score(weights, evaluations, folder)
         for score in scores:
-            self.events.emit(
-                "score",
-                f"{score.split} {score.metric} {score.value:.3f} ± {score.stderr:.3f} (n={score.n}, {score.shots}-shot)",
-                value=score.value,
-                stderr=score.stderr,
+            says = (
+                f"{score.split} {score.metric} {score.value:.3f} ± {score.stderr:.3f} (n={score.n}, {score.shots}-shot)"
             )
+            self.events.emit("score", says, value=score.value, stderr=score.stderr)
         return scores
 
     def _score(self, weights: Path, evaluations: Sequence[Evaluation], folder: Path) -> list[Score]:

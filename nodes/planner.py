@@ -7,13 +7,12 @@ from memory.state import Changes, State, seconds_left, trials_left
 from nodes.deps import Deps
 from tools.benchmarks.splits import read_items
 from tools.proposers import brief as costs
-from tools.proposers import search
 from tools.proposers.brief import Brief, Stop
 
 
 def planner(state: State, deps: Deps) -> Changes:
     """Propose the next trial. The plan lies in the trial's folder before anything is spent on it."""
-    proposal = search.propose(brief(state, deps))
+    proposal = deps.propose(brief(state, deps))
     if isinstance(proposal, Stop):
         deps.events.emit("decision", f"no further trial: {proposal.reason}")
         return {"stop": proposal.reason}
@@ -49,4 +48,3 @@ def brief(state: State, deps: Deps) -> Brief:
         seconds_per_token=costs.measured_seconds_per_token(trials),
         device=deps.device,
     )
-

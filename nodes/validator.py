@@ -19,12 +19,12 @@ from tools.training import Preflight, Sample, estimate_memory, preflight
 IGNORED = -100
 """The label of a token that carries no loss."""
 MARGIN = 1.05
-"""A training may be predicted to fill the time left, but not to overrun it by more than the micro-run's own error."""
+"""A training may be predicted to fill the time left, not to overrun it by more than the micro-run's own error."""
 PREFLIGHT_SECONDS = 600.0
 
 
 def validator(state: State, deps: Deps) -> Changes:
-    """Check the training file and the recipe. The first check that fails closes the trial; its figures stay on record."""
+    """Check training file and recipe. The first check that fails closes the trial; its figures stay on record."""
     plan, dataset = plan_at_work(state), state.get("dataset")
     assert dataset is not None, "the validator comes after the data engineer"
     done: list[Check] = []
@@ -67,7 +67,10 @@ def check_data(done: list[Check], dataset: DatasetCard, deps: Deps) -> None:
 
 def check_training(done: list[Check], plan: Plan, dataset: DatasetCard, seconds: float, deps: Deps) -> Preflight:
     """What only the engine can tell: memory, configuration, tokens, template parity. Costs one engine start."""
-    needed, free = estimate_memory(plan.training, deps.model, plan.training.sequence_len, deps.device), free_memory(deps.device)
+    needed, free = (
+        estimate_memory(plan.training, deps.model, plan.training.sequence_len, deps.device),
+        free_memory(deps.device),
+    )
     says = f"about {needed / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free"
     found = Check(name="memory", figure=needed, unit="bytes", passed=needed < free, says=says)
     note(done, found, "OOM", deps, "Use a smaller micro-batch or shorter rows.")
@@ -82,7 +85,9 @@ def check_training(done: list[Check], plan: Plan, dataset: DatasetCard, seconds:
         device=deps.device,
         timeout_s=min(seconds, PREFLIGHT_SECONDS),
     )
-    config = Check(name="configuration", figure=measured.total_steps, unit="steps", passed=True, says="Axolotl accepts the recipe")
+    config = Check(
+        name="configuration", figure=measured.total_steps, unit="steps", passed=True, says="Axolotl accepts the recipe"
+    )
     note(done, config, "CONFIG", deps)
     check_tokens(done, measured, plan, deps)
     check_template(done, measured, read_training_rows(path), deps)
@@ -94,18 +99,24 @@ def check_tokens(done: list[Check], measured: Preflight, plan: Plan, deps: Deps)
     longest, limit = max(measured.lengths), plan.training.sequence_len
     too_long = sum(length > limit for length in measured.lengths)
     says = f"the longest of {len(measured.lengths)} rows has {longest} tokens, {too_long} are over {limit}"
-    found = Check(name="lengths", figure=longest, unit="tokens", passed=too_long == 0 and measured.dropped == 0, says=says)
+    found = Check(
+        name="lengths", figure=longest, unit="tokens", passed=too_long == 0 and measured.dropped == 0, says=says
+    )
     note(done, found, "DATA", deps, f"Raise sequence_len to {longest}, or filter the longest rows out.")
     silent = sum(count == 0 for count in measured.supervised)
     says = f"{fmean(measured.supervised):.1f} tokens a row carry a loss; {silent} rows have none"
-    found = Check(name="supervised tokens", figure=sum(measured.supervised), unit="tokens", passed=silent == 0, says=says)
+    found = Check(
+        name="supervised tokens", figure=sum(measured.supervised), unit="tokens", passed=silent == 0, says=says
+    )
     note(done, found, "TEMPLATE", deps, "The chat template marks no answer in these rows.")
 
 
 def check_template(done: list[Check], measured: Preflight, rows: list[TrainingRow], deps: Deps) -> None:
     """Training sees, token by token, the prompt that vLLM will serve, and learns the answer and its end."""
     odd = [sample.row for sample in measured.samples if not same_prompt(sample, rows[sample.row], deps)]
-    says = f"{len(measured.samples) - len(odd)} of {len(measured.samples)} rows have the tokens that the server will see"
+    says = (
+        f"{len(measured.samples) - len(odd)} of {len(measured.samples)} rows have the tokens that the server will see"
+    )
     if odd:
         says += f"; row {odd[0] + 1} differs"
     found = Check(name="template", figure=len(measured.samples) - len(odd), unit="rows", passed=not odd, says=says)

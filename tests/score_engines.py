@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import struct
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,3 +60,16 @@ def real_model() -> BaseModelCard:
     if ready is None:
         pytest.skip("the train environment is not set up: make setup")
     return base_models.resolve("smollm2", cache=cache, train_python=ready.python, say=lambda _: None)
+
+
+def other_weights(folder: Path, base: Path) -> Path:
+    """A copy of a model in which some numbers of one tensor are changed."""
+    shutil.copytree(base, folder)
+    path = folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    (length,) = struct.unpack("<Q", data[:8])
+    start, end = json.loads(data[8 : 8 + length])["model.layers.5.mlp.down_proj.weight"]["data_offsets"]
+    for place in range(8 + length + start, 8 + length + end, 14):
+        data[place] ^= 0x10
+    path.write_bytes(data)
+    return folder

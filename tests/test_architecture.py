@@ -12,10 +12,19 @@ FLOORS = ["memory", "tools", "nodes", "graph", "app"]
 ENGINE_PACKAGES = {"torch", "transformers", "axolotl", "vllm", "lighteval", "peft", "trl"}
 ENGINE_CODE = re.compile(r"tools/engines/\w+/\w+\.py")
 """Workers and what lies beside them run in the engine environments."""
-FRONT_DOORS = {"app.py", "graph/run.py", "graph/__init__.py", "graph/studio.py", "tools/engines/setup.py", "tools/benchmarks/__main__.py"}
+FRONT_DOORS = {
+    "app.py",
+    "graph/run.py",
+    "graph/__init__.py",
+    "graph/studio.py",
+    "tools/engines/setup.py",
+    "tools/benchmarks/__main__.py",
+}
 
 SOURCES = sorted(
-    path for floor in FLOORS for path in ([ROOT / "app.py"] if floor == "app" else (ROOT / floor).rglob("*.py"))
+    path
+    for floor in FLOORS
+    for path in ([ROOT / "app.py"] if floor == "app" else (ROOT / floor).rglob("*.py"))
     if path.exists()
 )
 FILES = pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -80,9 +89,15 @@ def test_one_place_starts_processes(path: Path) -> None:
 
 @FILES
 def test_settings_flow_down(path: Path) -> None:
-    if name_of(path) in FRONT_DOORS | {"tools/process.py", "tools/supervisor.py"} or ENGINE_CODE.fullmatch(name_of(path)):
+    if name_of(path) in FRONT_DOORS | {"tools/process.py", "tools/supervisor.py"} or ENGINE_CODE.fullmatch(
+        name_of(path)
+    ):
         return
-    reads = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv")]
+    reads = [
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv")
+    ]
     assert not reads
 
 
@@ -92,7 +107,9 @@ def test_no_handler_swallows_everything(path: Path) -> None:
         return
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ExceptHandler):
-            caught = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else {"Exception"}
+            caught = (
+                {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else {"Exception"}
+            )
             reraises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
             assert reraises or not caught & {"Exception", "BaseException"}, f"line {node.lineno}"
 
@@ -118,7 +135,18 @@ def test_no_state_field_is_untyped() -> None:
 
 
 def test_the_top_level_holds_what_the_design_names() -> None:
-    allowed = {"graph", "nodes", "tools", "memory", "tests", "docs", "examples", "app.py", "pyproject.toml", "README.md"}
+    allowed = {
+        "graph",
+        "nodes",
+        "tools",
+        "memory",
+        "tests",
+        "docs",
+        "examples",
+        "app.py",
+        "pyproject.toml",
+        "README.md",
+    }
     allowed |= {"Makefile", "langgraph.json", "CHANGELOG.md", "LICENSE", "runs"}
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith((".", "__"))}
     assert found <= allowed | {name for name in found if name.endswith(".egg-info")}

@@ -1,5 +1,7 @@
 """The routes between nodes, as a table."""
 
+from collections.abc import Callable
+
 import pytest
 
 from graph.routes import after_analyst, after_data_engineer, after_planner, after_trainer, after_validator
@@ -21,5 +23,7 @@ from memory.state import State
         (after_trainer, State(plan=None), "planner"),
     ],
 )
-def test_a_failed_trial_goes_back_to_the_planner_and_a_good_one_goes_on(route, state, to) -> None:  # type: ignore[no-untyped-def]
+def test_a_failed_trial_goes_back_to_the_planner_and_a_good_one_goes_on(
+    route: Callable[[State], str], state: State, to: str
+) -> None:
     assert route(state) == to

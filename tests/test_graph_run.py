@@ -37,6 +37,7 @@ import sys, time
 from pathlib import Path
 from graph import commands, run
 from graph.arguments import parse
+from graph.workshop import workshop
 from memory.layout import RunFolder
 from tests import example_run
 
@@ -51,7 +52,7 @@ folder = RunFolder(Path(sys.argv[1]) / "some run")
 settings = parse(["--benchmark", "syllogism", "--run-dir", sys.argv[1]], {})
 try:
     with run.stoppable():
-        commands.work(settings, commands.workshop, folder, example_run.task(), drive)
+        commands.work(settings, workshop, folder, example_run.task(), drive)
 except KeyboardInterrupt:
     sys.exit(run.STOPPED)
 """

@@ -21,10 +21,11 @@ import pytest
 
 from memory.errors import ServerError
 from memory.records import BaseModelCard
-from tests.score_engines import card, fake, fake_model, fake_weights, real, real_model
+from tests.score_engines import card, fake, fake_model, fake_weights, other_weights, real, real_model
 from tools.engines.contract import REPOSITORY, Engine
 from tools.engines.vllm.client import Client
 from tools.serving import Server
+from tools.supervisor import descendants
 from tools.weights_proof import Memory
 
 TALK = [{"role": "user", "content": "Say yes."}]
@@ -188,6 +189,7 @@ from pathlib import Path
 from memory.records import BaseModelCard
 from tools.engines.contract import Engine
 from tools.serving import Server
+from tools.supervisor import descendants
 name, python, worker, card, folder = sys.argv[1:]
 server = Server(Engine(name, Path(python), Path(worker)), BaseModelCard.model_validate_json(card), Path(folder))
 server.ensure()
@@ -196,7 +198,7 @@ time.sleep(600)
 """
 
 
-def kill_the_owner(engine: Engine, model: BaseModelCard, folder: Path) -> tuple[Path, list[str]]:
+def kill_the_owner(engine: Engine, model: BaseModelCard, folder: Path) -> tuple[Path, list[int]]:
     """Start a server in another process and kill that with -9; its socket, and what is still running after 5 s."""
     arguments = [engine.name, engine.python, engine.worker, model.model_dump_json(), folder]
     argv = [sys.executable, "-c", OWNER, *arguments]
@@ -205,33 +207,20 @@ def kill_the_owner(engine: Engine, model: BaseModelCard, folder: Path) -> tuple[
     socket = owner.stdout.readline().strip()
     family = descendants(owner.pid)
     assert socket
-    assert any(str(engine.python) in line for line in family)
+    assert len(family) >= 2, "the supervisor and the server"
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
     until = time.monotonic() + 5
-    while (left := [line for line in family if running(line)]) and time.monotonic() < until:
+    while (left := [pid for pid in family if running(pid)]) and time.monotonic() < until:
         time.sleep(0.05)
     return Path(socket), left
 
 
-def descendants(root: int) -> list[str]:
-    """`pid starttime command` of every process below root."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,lstart,args"], capture_output=True, text=True).stdout
-    rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
-    below, found = {str(root)}, []
-    for pid, parent, rest in sorted(rows, key=lambda row: int(row[0])):
-        if parent in below:
-            below.add(pid)
-            found.append(f"{pid} {rest}")
-    return found
-
-
-def running(line: str) -> bool:
-    pid = line.split()[0]
-    status = Path(f"/proc/{pid}/stat")
+def running(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
     try:
-        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
@@ -255,19 +244,6 @@ def test_two_servers_at_once_do_not_touch_each_other(tmp_path: Path) -> None:
 
 
 # --- the real server ----------------------------------------------------------------------------------------------
-
-
-def other_weights(folder: Path, base: Path) -> Path:
-    """A copy of a model in which some numbers of one tensor are changed."""
-    shutil.copytree(base, folder)
-    path = folder / "model.safetensors"
-    data = bytearray(path.read_bytes())
-    (length,) = struct.unpack("<Q", data[:8])
-    start, end = json.loads(data[8 : 8 + length])["model.layers.5.mlp.down_proj.weight"]["data_offsets"]
-    for place in range(8 + length + start, 8 + length + end, 14):
-        data[place] ^= 0x10
-    path.write_bytes(data)
-    return folder
 
 
 def without_a_tensor(folder: Path, base: Path) -> Path:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 from pathlib import Path
 
-from memory.layout import RunFolder, disk, made, write_record, write_text
+from memory.layout import RunFolder, disk, link_or_copy, made, write_record, write_text
 from memory.records import Trial
 from tools.report import RunReport
 from tools.report_text import figure, markdown, table
@@ -38,28 +36,22 @@ def hand_over_model(folder: RunFolder, winner: Trial, report: RunReport) -> None
     write_text(target / "README.md", card(report, winner))
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link, or copy where the file system has no links across these places."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
 def card(report: RunReport, winner: Trial) -> str:
     """The model card: what it is, what it was made of, how good it is, and what it is not."""
     test, recipe, base = report.test, winner.plan.training, report.baseline.model
     assert test.tuned is not None, "a winner was scored on the sealed test"
-    scores = [["base, zero-shot", *figure(test.zero_shot)], [f"base, {test.few_shot.shots}-shot", *figure(test.few_shot)]]
-    scores.append(["tuned", *figure(test.tuned)])
+    rows = {"base, zero-shot": test.zero_shot, f"base, {test.few_shot.shots}-shot": test.few_shot, "tuned": test.tuned}
+    scores = [[name, *figure(score)] for name, score in rows.items()]
+    data = f"{winner.dataset.rows} rows of {report.task.benchmark}" if winner.dataset else "none"
     return f"""# {base.name} tuned on {report.task.benchmark}
 
 {report.decision.says}
 
 {table(["", report.task.metric, "95 % interval", "n", "parsed"], scores)}
 
-- Base model: {base.name} ({base.parameters / 1e6:.0f}M weights, licence {base.licence}), sha256 `{base.sha256}`
-- Data: {winner.dataset.rows if winner.dataset else 0} rows of {report.task.benchmark}, sha256 `{report.lineage.data_sha256}`
+- Base model: {base.name} ({base.parameters / 1e6:.0f}M weights, licence {base.licence}), \
+sha256 `{base.sha256}`
+- Data: {data}, sha256 `{report.lineage.data_sha256}`
 - Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch {recipe.batch_size}, \
 rank {recipe.lora_rank}, alpha {recipe.lora_alpha}, seed {recipe.seed}
 - Weights: sha256 `{report.lineage.weights_sha256}`

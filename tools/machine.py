@@ -10,7 +10,7 @@ from tools.engines.environments import Hardware
 
 
 def free_memory(device: Hardware) -> int:
-    """Bytes that a training can take: of the largest GPU, or of the machine where there is none. Raises TrialError (ENV)."""
+    """Bytes that a training can take: of the largest GPU, or of the machine. Raises TrialError (ENV)."""
     return free_gpu_memory() if device == "cuda" else free_machine_memory(Path("/proc/meminfo").read_text())
 
 

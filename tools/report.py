@@ -68,7 +68,7 @@ class RunReport(Record):
 
 
 def judge(test: SealedTest, stop: str) -> Verdict:
-    """Improved only if the tuned model beats the better of the base model's two prompts on the sealed test, p < 0.05."""
+    """Improved only if the tuned model beats the better of the two base prompts on the sealed test, p < 0.05."""
     if test.tuned is None:
         says = "No trial was accepted on validation; the untouched model stands."
         return Verdict(outcome="nothing accepted", says=says, stopped_because=stop)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from memory.records import Comparison, Score, Trial
 from tools.report import RunReport
 
+
 def markdown(report: RunReport) -> str:
     """The report for people."""
     parts = [
@@ -73,9 +74,7 @@ def scoreboard(report: RunReport) -> str:
     for trial in report.trials:
         cells = figure(trial.score)[:3] if trial.score else ["", "", ""]
         compared = f"{p_of(trial.comparison)} ({trial.comparison.against})" if trial.comparison else ""
-        rows.append(
-            [f"trial {trial.number}", changed(trial), *cells, compared, minutes(trial.seconds), trial.decision]
-        )
+        rows.append([f"trial {trial.number}", changed(trial), *cells, compared, minutes(trial.seconds), trial.decision])
     return table(["", "change", report.task.metric, "95 % interval", "n", "against", "time", "decision"], rows)
 
 
@@ -107,10 +106,13 @@ def trial_text(trial: Trial) -> str:
         ladder = "".join(f" Memory: {step}." for step in run.ladder)
         lines.append(
             f"- Training: {run.steps} steps of {run.step_seconds:.2f} s, loss {run.losses[0].loss:.3f} → "
-            f"{run.losses[-1].loss:.3f}, {minutes(run.seconds)} (predicted {minutes(plan.predicted_seconds)} a trial).{ladder}"
+            f"{run.losses[-1].loss:.3f}. The trial took {minutes(trial.seconds)}, the plan said "
+            f"{minutes(plan.predicted_seconds)}.{ladder}"
         )
     if trial.score and trial.train_score:
-        lines.append(f"- On rows it was trained on {trial.train_score.value:.3f}, on validation {trial.score.value:.3f}.")
+        lines.append(
+            f"- On rows it was trained on {trial.train_score.value:.3f}, on validation {trial.score.value:.3f}."
+        )
     if trial.errors:
         lines.append("- Errors: " + ", ".join(f"{each.count} {each.name}" for each in trial.errors) + ".")
     if trial.failure:

@@ -107,6 +107,8 @@ def evaluate(
     request = _request(benchmark, evaluations, weights_sha256 or weights_proof.content_sha256(weights), seed)
     if not _intact(request, folder):
         (folder / worker_io.RESULT).unlink(missing_ok=True)
+        if isinstance(engine, WarmEngine):
+            engine.warm_up()  # its imports run while the server starts
         server.load(weights)
         files = {wanted.name: {"items": wanted.items, "examples": wanted.examples} for wanted in evaluations}
         worker_io.write_json(made(folder) / "inputs.json", {"socket": str(server.socket), "files": files})

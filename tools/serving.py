@@ -65,7 +65,8 @@ class Server:
         start_seconds: float = 900.0,
     ) -> None:
         """Nothing starts yet. `folder` takes request, log and the count of starts; `threads` None takes all cores but
-        one; `start_seconds` limits a start (a first one compiles Python's bytecode)."""
+        one, which the HTTP side and lighteval need (measured on two cores: a second thread gains nothing, and costs
+        much as soon as the machine has other work); `start_seconds` limits a start (a first one compiles Python's bytecode)."""
         self.engine = engine
         self.model = model
         self.folder = folder

@@ -1,11 +1,13 @@
-"""How much memory a training needs, before it is tried."""
+"""The memory of a training: an estimate before it is tried, and the ladder to climb down when it does not fit."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from memory.errors import EngineError, TrialError
 from memory.records import BaseModelCard, TrainingRecipe
+from tools.training_config import EAGER_TOKENS, Device, Rung, divisor, first_rung
 
 ADAPTER_WIDTH = 26
 """Σ(in + out) of a layer's linear modules, in units of the hidden size, at the upper end: 18 for SmolLM2-135M, 20 for
@@ -16,44 +18,70 @@ FROZEN_BYTES = {"lora": 2.0, "qlora": 0.8}
 """A weight of the base model: bf16; for qlora NF4 (0.56 to 0.63) with embeddings, head and norms in bf16."""
 ACTIVATION_BYTES = 34
 CHECKPOINT_BYTES = 2
-LIVE_LAYER_BYTES = 100
+SCORE_BYTES = 5
+HEAD_WIDTH = 64
+"""Narrowest usual attention head: more heads, more scores."""
 LOGIT_BYTES = 10
-OVERHEAD = {"cpu": 1.2e9, "cuda": 1.4e9}
+OVERHEAD_BYTES = {"cpu": 1.2e9, "cuda": 1.4e9}
 """Interpreter and libraries on a CPU; CUDA context on a GPU."""
 FRAGMENTATION = 1.08
 
 
-def estimate(
-    recipe: TrainingRecipe,
-    model: BaseModelCard,
-    longest_row: int,
-    device: str,
-    *,
-    micro_batch: int | None = None,
-    checkpointing: bool = False,
+def estimate_memory(
+    recipe: TrainingRecipe, model: BaseModelCard, longest_row: int, device: Device, rung: Rung | None = None
 ) -> int:
-    """Bytes at the peak, for rows of at most `longest_row` tokens; errs on the upper side.
+    """Bytes at the peak for rows of at most `longest_row` tokens; errs on the upper side.
 
-    Full mixed AdamW 18 bytes a weight, activations L·s·b·h·34 (Korthikanti et al. 2022, arXiv 2205.05198), checkpointed
-    2·L·s·b·h and one live layer (Bekman, ml-engineering book), logits b·s·V·10 (TRL documentation), adapters
-    r·Σ(in + out)·16, overhead 1.4 GB and 8 % fragmentation (Unsloth's memory notes).
+    Full mixed AdamW 18 bytes a weight, activations L·s·b·h·34, without fused attention 5·a·s²·b for each layer more
+    (Korthikanti et al. 2022, arXiv 2205.05198), checkpointed 2·L·s·b·h and a few live layers (Bekman, ml-engineering),
+    logits b·s·V·10 (TRL documentation), adapters r·Σ(in + out)·16, overhead 1.4 GB and 8 % fragmentation (Unsloth).
     """
-    batch = micro_batch or min(recipe.micro_batch, recipe.batch_size)
-    tokens = longest_row * batch
+    rung = rung or first_rung(recipe)
+    tokens = longest_row * rung.micro_batch
     if recipe.method == "full":
         weights: float = FULL_BYTES * model.parameters
     else:
         adapter = recipe.lora_rank * ADAPTER_WIDTH * model.hidden_size * model.layers
         weights = FROZEN_BYTES[recipe.method] * model.parameters + ADAPTER_BYTES * adapter
-    if checkpointing:
-        activations = tokens * model.hidden_size * (CHECKPOINT_BYTES * model.layers + LIVE_LAYER_BYTES)
-    else:
-        activations = tokens * model.hidden_size * ACTIVATION_BYTES * model.layers
+    layer: float = ACTIVATION_BYTES * tokens * model.hidden_size
+    if device == "cpu" and recipe.sequence_len <= EAGER_TOKENS:
+        layer += SCORE_BYTES * tokens * longest_row * model.hidden_size / HEAD_WIDTH
+    kept = CHECKPOINT_BYTES * tokens * model.hidden_size * model.layers + 3 * layer if rung.checkpointing else 0
+    activations = kept or layer * model.layers
     logits = LOGIT_BYTES * tokens * vocabulary(model)
-    return round(OVERHEAD[device] + FRAGMENTATION * (weights + activations + logits))
+    return round(OVERHEAD_BYTES[device] + FRAGMENTATION * (weights + activations + logits))
 
 
 def vocabulary(model: BaseModelCard) -> int:
     """Entries of the model's vocabulary, from its config.json."""
     config = json.loads((Path(model.path) / "config.json").read_text())
     return int(config.get("text_config", config)["vocab_size"])
+
+
+def ladder(recipe: TrainingRecipe) -> tuple[Rung, ...]:
+    """All rungs: the micro-batch halves with the effective batch kept, then activations are recomputed."""
+    rungs = [first_rung(recipe)]
+    while rungs[-1].micro_batch > 1:
+        rungs.append(Rung(divisor(recipe.batch_size, rungs[-1].micro_batch // 2)))
+    return (*rungs, Rung(1, checkpointing=True))
+
+
+def words(before: Rung, after: Rung, recipe: TrainingRecipe) -> str:
+    """One step of the ladder for a person."""
+    if after.checkpointing:
+        return "gradient checkpointing on: activations are computed twice, which costs 20 to 30 % of the speed"
+    batch = f"effective batch stays {recipe.batch_size}"
+    return f"micro-batch {before.micro_batch} to {after.micro_batch}, {batch}"
+
+
+def does_not_fit(error: EngineError, recipe: TrainingRecipe, model: BaseModelCard, device: Device) -> TrialError:
+    """The end of the ladder: what it tried and what would fit."""
+    last = ladder(recipe)[-1]
+    needed = estimate_memory(recipe, model, recipe.sequence_len, device, last)
+    ways = [] if recipe.method != "full" else ["use lora instead of full tuning"]
+    ways += [f"shorten rows below {recipe.sequence_len} tokens", "take a smaller base model"]
+    return TrialError(
+        "OOM",
+        f"out of memory even at micro-batch 1 with gradient checkpointing, estimated at {needed / 1e9:.1f} GB",
+        f"To fit: {', '.join(ways)}. See {error.log}",
+    )

@@ -1,4 +1,4 @@
-"""The watchdog of a training: NaN, divergence, stall and overrun, from the loss points alone; pure, so that curves test it.
+"""The watchdog of a training: NaN, divergence, stall and overrun, told from the loss points alone.
 
 Times are seconds on the caller's clock; 0 is the launch of the engine.
 """
@@ -59,7 +59,9 @@ class Watchdog:
         silent = now - self.last_seen
         if not self.points:
             if silent > START_SECONDS:
-                raise TrialError("DIVERGED", f"the training did not reach its first step within {silent:.0f} s", "See its log.")
+                raise TrialError(
+                    "DIVERGED", f"the training did not reach its first step within {silent:.0f} s", "See its log."
+                )
             return
         if self.points[-1].step >= self.total_steps:
             return  # the steps are done; weights are being written
@@ -67,7 +69,9 @@ class Watchdog:
         if silent > limit:
             at = f"step {self.points[-1].step} of {self.total_steps}"
             usual = f"a step usually takes {self.step_seconds:.1f} s"
-            raise TrialError("DIVERGED", f"the training stalled at {at}: no new step for {silent:.0f} s; {usual}", "See its log.")
+            raise TrialError(
+                "DIVERGED", f"the training stalled at {at}: no new step for {silent:.0f} s; {usual}", "See its log."
+            )
 
     @property
     def step_seconds(self) -> float:
@@ -115,6 +119,6 @@ class Watchdog:
         if end > OVERRUN_MARGIN * self.deadline_s:
             raise TrialError(
                 "BUDGET",
-                f"at {pace:.1f} s a step the training would end {end:.0f} s after its start; it has {self.deadline_s:.0f} s",
+                f"at {pace:.1f} s a step the training would end after {end:.0f} s; it has {self.deadline_s:.0f} s",
                 "Train fewer rows or fewer epochs.",
             )

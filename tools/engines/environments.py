@@ -196,7 +196,8 @@ def _install_packages(spec: Spec, folder: Path, log: Path, say: Say) -> None:
 
 
 def _try_uv(argv: Argv, log: Path, env: Mapping[str, str] | None = None) -> int:
-    return process.run([sys.executable, "-m", "uv", *argv], log=log, env=env, timeout_s=INSTALL_SECONDS, installing=True)
+    whole = [sys.executable, "-m", "uv", *argv]
+    return process.run(whole, log=log, env=env, timeout_s=INSTALL_SECONDS, installing=True)
 
 
 def _uv(argv: Argv, log: Path, spec: Spec, env: Mapping[str, str] | None = None) -> None:

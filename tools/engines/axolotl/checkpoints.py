@@ -35,6 +35,11 @@ def mark_whole(place, step):
             shutil.rmtree(older)
 
 
+def remove(place):
+    """Drop them all: the training is done and its weights are written."""
+    shutil.rmtree(place)
+
+
 def step_of(checkpoint):
     """The optimiser step after which it was taken."""
     return int(checkpoint.name.rpartition("-")[2])

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from tools.engines import worker_io
 
@@ -23,7 +23,19 @@ def convert(gguf: Path, target: Path) -> None:
     fresh.load_state_dict(read.state_dict())
     target.mkdir(parents=True, exist_ok=True)
     fresh.save_pretrained(target)
-    AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(target)
+    plain_tokenizer(gguf, config).save_pretrained(target)
+
+
+def plain_tokenizer(gguf: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
+    """The tokenizer with the special tokens that the model's config names: as read from GGUF it takes the token that
+    begins a turn for the one that ends it, and a training would teach the model never to stop."""
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token = tokenizer.convert_ids_to_tokens(
+        [config.bos_token_id, config.eos_token_id, config.pad_token_id]
+    )
+    tokenizer.model_max_length = config.max_position_embeddings
+    tokenizer.clean_up_tokenization_spaces = False  # decoding must give back what was encoded
+    return tokenizer
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ class Curve(TrainerCallback):
             self.began = self.saved = self.step_began
 
     def on_step_end(self, args, state, control, **kwargs):
-        """Measure the step and ask for a checkpoint when one is due; not at the end, where the weights follow at once."""
+        """Measure the step; ask for a checkpoint when one is due, but not at the end, where the weights follow."""
         now = time.monotonic()
         self.step_seconds.append(now - self.step_began)
         wait = self.every and max(self.every, self.cost / SHARE_FOR_CHECKPOINTS)

@@ -1,4 +1,4 @@
-"""A look before the leap: Axolotl judges the recipe, tokenises every row, and trains a few steps that are thrown away."""
+"""A look before the leap: Axolotl judges the recipe, tokenises every row, and trains a few steps, then thrown away."""
 
 import math
 import shutil
@@ -22,9 +22,19 @@ def run(folder, request):
     cfg.sequence_len = limit
     dataset = meta.train_dataset
     lengths = [len(row) for row in dataset["input_ids"]]
-    answer = {"rows": rows, "total_steps": meta.total_num_steps, **tokens_of(dataset, lengths, rows, limit, request["samples"])}
+    answer = {
+        "rows": rows,
+        "total_steps": meta.total_num_steps,
+        **tokens_of(dataset, lengths, rows, limit, request["samples"]),
+    }
     if answer["dropped"] or not all(answer["supervised"]):
-        measured = {"step_seconds": 0.0, "predicted_seconds": 0.0, "peak_memory_bytes": 0, "padded_tokens": 0, "timed": "nothing"}
+        measured = {
+            "step_seconds": 0.0,
+            "predicted_seconds": 0.0,
+            "peak_memory_bytes": 0,
+            "padded_tokens": 0,
+            "timed": "nothing",
+        }
     else:
         measured = micro_run(cfg, meta, lengths, folder, request["steps"])
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
@@ -35,12 +45,16 @@ def tokens_of(dataset, lengths, rows, limit, samples):
     """Lengths, supervised tokens, rows that training would drop, and a few rows token by token."""
     labels = dataset["labels"]
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    picks = sorted({order[round(at * (len(order) - 1) / max(1, samples - 1))] for at in range(samples)}) if order else []
+    picks = (
+        sorted({order[round(at * (len(order) - 1) / max(1, samples - 1))] for at in range(samples)}) if order else []
+    )
     return {
         "dropped": rows - len(lengths) + sum(length > limit for length in lengths),
         "lengths": lengths,
         "supervised": [sum(label != -100 for label in row) for row in labels],
-        "samples": [{"row": row, "input_ids": dataset[row]["input_ids"], "labels": dataset[row]["labels"]} for row in picks],
+        "samples": [
+            {"row": row, "input_ids": dataset[row]["input_ids"], "labels": dataset[row]["labels"]} for row in picks
+        ],
     }
 
 
@@ -68,7 +82,9 @@ def micro_run(cfg, meta, lengths, folder, steps):
         raise WorkerFailure("DIVERGED", "the loss is not a number within the first steps", "Lower the learning rate.")
     batches = [chosen[at : at + micro] for at in range(0, len(chosen), micro)]
     paces = [seconds / padded(batch, lengths) for batch, seconds in zip(batches, curve.step_seconds, strict=True)]
-    tokens = epochs * sum(padded(batch, lengths) for batch in training_batches(lengths, micro, accumulation, grouped, cfg.seed))
+    tokens = epochs * sum(
+        padded(batch, lengths) for batch in training_batches(lengths, micro, accumulation, grouped, cfg.seed)
+    )
     pace = statistics.median(paces[1:])
     return {
         "step_seconds": pace * tokens / total_steps,

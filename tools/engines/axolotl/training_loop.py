@@ -1,12 +1,12 @@
 """One training: Axolotl's loop, checkpoints that survive kill -9, and whole weights at the end."""
 
 import resource
-import shutil
 import statistics
 import time
 
 import torch
 from axolotl.train import execute_training, setup_model_and_trainer
+from transformers import set_seed
 
 from tools.engines.axolotl import axolotl_config, checkpoints, weights
 from tools.engines.axolotl.answer_head import AnswerHead
@@ -29,7 +29,7 @@ def run(folder, request):
     execute_training(cfg, trainer, str(whole) if whole else None)
     points = curve.points
     adapter = weights.save(model, folder, request)
-    shutil.rmtree(place)
+    checkpoints.remove(place)
     return {
         "weights": str(folder / "weights"),
         "adapter": str(adapter) if adapter else None,
@@ -47,6 +47,7 @@ def run(folder, request):
 
 def start(cfg, meta, folder, checkpoint_every_s):
     """Axolotl's trainer and model, with our callback and the short output layer."""
+    set_seed(cfg.seed)  # Axolotl seeds the trainer only; the adapter's first weights are drawn before that
     trainer, model, _, _, _ = setup_model_and_trainer(cfg, meta)
     trainer.args.logging_nan_inf_filter = False  # a NaN must be seen, not averaged away
     AnswerHead(model)

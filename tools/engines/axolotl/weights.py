@@ -11,7 +11,7 @@ OF_THE_WEIGHTS = {".safetensors", ".bin", ".gguf", ".pt", ".pth", ".h5", ".msgpa
 
 
 def save(model, folder, request):
-    """Write `weights/` and, for adapters, `adapter/`; both whole or not at all. Returns the adapter's folder, or None."""
+    """Write `weights/` and, for adapters, `adapter/`, each whole or not at all. Returns the adapter's folder."""
     adapter = None
     if request["method"] != "full":
         adapter = written(folder / "adapter", model.save_pretrained)

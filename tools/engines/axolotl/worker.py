@@ -13,7 +13,9 @@ def main():
         request = worker_io.read_request(folder)
         if request["method"] == "qlora" and request["device"] == "cpu":
             raise worker_io.WorkerFailure(
-                "CONFIG", "QLoRA needs a CUDA device: its 4-bit kernels do not run on a CPU", "Use lora; it fits small models."
+                "CONFIG",
+                "QLoRA needs a CUDA device: its 4-bit kernels do not run on a CPU",
+                "Use lora; it fits small models.",
             )
         if request["action"] == "preflight":
             from tools.engines.axolotl import preflight

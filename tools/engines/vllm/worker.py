@@ -14,6 +14,8 @@ from tools.engines import worker_io
 
 MAX_SEQUENCES = 64
 """Requests generated at once; the lighteval worker sends as many."""
+STEP_TOKENS = 2048
+"""Tokens computed at once on a CPU, unless the longest prompt is longer."""
 
 
 def arguments(request: dict[str, Any]) -> list[str]:
@@ -27,6 +29,9 @@ def arguments(request: dict[str, Any]) -> list[str]:
     if request["device"] == "cuda":
         argv += ["--enable-sleep-mode", "--gpu-memory-utilization", str(request["gpu_share"])]
     else:
+        # A prompt is taken whole: the seeds of sampled requests fail on a CPU where a prompt is cut into chunks.
+        tokens = max(request["max_model_len"], STEP_TOKENS)
+        argv += ["--no-enable-chunked-prefill", "--max-num-batched-tokens", str(tokens)]
         # Compiling saves nothing for a small model on a CPU. `uni` keeps model and scheduler in one process.
         argv += ["--enforce-eager", "--distributed-executor-backend", "uni"]
     return argv
@@ -40,6 +45,8 @@ def environment(request: dict[str, Any]) -> dict[str, str]:
         # vLLM refuses one process on a CPU unless this says so; the threads are then ours to set.
         env["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
         env["OMP_NUM_THREADS"] = str(request["threads"])
+        # Threads that wait by spinning make a server several times slower as soon as anything else wants a core.
+        env["OMP_WAIT_POLICY"] = "PASSIVE"
     return env
 
 

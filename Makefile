@@ -1,0 +1,42 @@
+# Everything a person runs. `make run` and `make test` set up whatever is missing first; a second call sets up nothing.
+
+PYTHON ?= python3.11
+# What `make run` does; for example: make run ARGS="--benchmark aiw --base-model smollm2 --budget 30m"
+ARGS ?= --benchmark syllogism --base-model smollm2 --budget 14m
+
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast check bench setup app-environment engines lock
+
+help:  ## this list
+	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: engines  ## fine-tune the embedded model end to end and print the result
+	@$(PY) -m graph.run $(ARGS)
+
+test: engines  ## all tests, with the real engines
+	@$(PY) -m pytest
+
+test-fast: app-environment  ## the quick tests, which need no engine
+	@$(PY) -m pytest -m "not engine and not slow"
+
+check: app-environment  ## ruff and mypy
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+bench: engines  ## our figures beside their references
+	@$(PY) -m tests.bench
+
+setup: app-environment  ## install what is missing and import again what every engine needs
+	@$(PY) -m tools.engines.setup --verify
+
+app-environment:
+	@PYTHON="$(PYTHON)" .ci/setup-app
+
+engines: app-environment
+	@$(PY) -m tools.engines.setup
+
+lock: app-environment  ## pin the app's packages anew from pyproject.toml
+	@echo '# The app environment with its development tools: every package pinned. Made by `make lock` from pyproject.toml.' > .venv/lock.txt
+	@$(PY) -m uv pip compile pyproject.toml --extra dev --python-version 3.11 --no-header --no-annotate --no-emit-index-url --quiet >> .venv/lock.txt
+	@mv .venv/lock.txt .ci/requirements-app.txt

@@ -1,0 +1,185 @@
+"""A stand-in for the Axolotl worker under the same contract: a real process, quick, no model.
+
+It "trains" by writing loss points, and weights whose quality (0 to 1, for the stand-in server) grows with the learning
+rate up to 2e-3, with rows times epochs, and a little with the rank. It refuses what the real one refuses (QLoRA on a
+CPU), and its loss is NaN from the third step on where the learning rate is 1 or more, and explodes from 0.1 on.
+
+Faults are asked for in the environment: FAKE_AXOLOTL_STEP_S (seconds a step), FAKE_AXOLOTL_ROWS (rows that fit into
+memory at once), FAKE_AXOLOTL_STALL_AT (step after which nothing comes), FAKE_AXOLOTL_DIE_AT (step at which it dies;
+only once, where FAKE_AXOLOTL_ONCE names a file).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools.engines import worker_io
+from tools.engines.axolotl import checkpoints
+
+BYTES_A_TOKEN = 4
+
+
+class Job:
+    """What the rendered YAML asks for, and what that would come to."""
+
+    def __init__(self, config: str) -> None:
+        self.yaml: dict[str, Any] = yaml.safe_load(Path(config).read_text())
+        data = Path(self.yaml["datasets"][0]["path"])
+        self.rows = [json.loads(line)["messages"] for line in data.read_text().splitlines()]
+        self.micro = self.yaml["micro_batch_size"]
+        self.batch = self.micro * self.yaml["gradient_accumulation_steps"]
+        self.epochs = self.yaml["num_epochs"]
+        self.rate = self.yaml["learning_rate"]
+        self.steps = math.ceil(len(self.rows) * self.epochs / self.batch)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each row, as a real tokenizer would about count them."""
+        return [len(whole(messages)) // BYTES_A_TOKEN for messages in self.rows]
+
+    @property
+    def quality(self) -> float:
+        """How good the weights become."""
+        rate = math.exp(-(math.log10(self.rate / 2e-3) ** 2))
+        amount = 1 - math.exp(-len(self.rows) * self.epochs / 400)
+        rank = min(1.0, 0.9 + self.yaml.get("lora_r", 64) / 640)
+        return 0.1 + 0.8 * rate * amount * rank
+
+    def loss(self, step: int) -> float:
+        """The training curve."""
+        if self.rate >= 0.1 and step > 2:
+            return math.nan if self.rate >= 1 else 3.0 + step
+        return 2.5 - 2.4 * self.quality * step / self.steps
+
+
+def whole(messages: list[dict[str, str]]) -> list[int]:
+    """A row's token ids: the bytes of its ChatML rendering, as the stand-in server tokenizes."""
+    return list("".join(f"<|im_start|>{each['role']}\n{each['content']}<|im_end|>\n" for each in messages).encode())
+
+
+def sample(row: int, messages: list[dict[str, str]]) -> dict[str, object]:
+    """One row with its labels: the answer and its end."""
+    ids = whole(messages)
+    prompt = len(whole(messages[:1])) + len("<|im_start|>assistant\n")
+    return {"row": row, "input_ids": ids, "labels": [-100] * prompt + ids[prompt:-1] + [-100]}
+
+
+def preflight(job: Job, request: dict[str, Any]) -> dict[str, object]:
+    """The answer to a preflight; a step is said to take what it will take."""
+    limit, lengths = job.yaml["sequence_len"], job.lengths
+    pace = float(os.environ.get("FAKE_AXOLOTL_STEP_S", "0.002"))
+    return {
+        "rows": len(job.rows),
+        "dropped": sum(length > limit for length in lengths),
+        "lengths": lengths,
+        "supervised": [len(messages[1]["content"]) // BYTES_A_TOKEN + 2 for messages in job.rows],
+        "samples": [sample(row, job.rows[row]) for row in range(min(request["samples"], len(job.rows)))],
+        "total_steps": job.steps,
+        "padded_tokens": sum(lengths),
+        "step_seconds": pace,
+        "predicted_seconds": pace * job.steps,
+        "peak_memory_bytes": 10**9,
+        "timed": "a stand-in's guess",
+        "seconds": 0.1,
+    }
+
+
+def train(job: Job, folder: Path, request: dict[str, Any]) -> dict[str, object]:
+    """Steps, points, checkpoints and weights, in the order of the real worker."""
+    began = time.monotonic()
+    place = folder / "checkpoints"
+    last = checkpoints.newest_whole(place, request["identity"])
+    resumed = checkpoints.step_of(last) if last else 0
+    points: list[dict[str, object]] = json.loads((last / "points.json").read_text()) if last else []
+    pace = float(os.environ.get("FAKE_AXOLOTL_STEP_S", "0"))
+    for step in range(resumed + 1, job.steps + 1):
+        time.sleep(pace)
+        fault_at(step)
+        point = point_at(step, job, pace or 0.002)
+        points.append(point)
+        said = {key: value if math.isfinite(float(str(value))) else str(value) for key, value in point.items()}
+        worker_io.progress(folder, total_steps=job.steps, **said)
+        if pace or step % 20 == 0:
+            checkpoint = place / f"checkpoint-{step}"
+            checkpoint.mkdir()
+            (checkpoint / "points.json").write_text(json.dumps(points))
+            checkpoints.mark_whole(place, step)
+    weights = write_weights(folder, job, request)
+    checkpoints.remove(place)
+    return {
+        "weights": str(folder / "weights"),
+        "adapter": str(folder / "adapter") if "adapter" in job.yaml else None,
+        "weights_sha256": weights,
+        "losses": points,
+        "steps": job.steps,
+        "step_seconds": pace or 0.002,
+        "tokens": round(sum(job.lengths) * job.epochs),
+        "train_seconds": job.steps * (pace or 0.002),
+        "seconds": time.monotonic() - began,
+        "peak_memory_bytes": 10**9,
+        "resumed_from_step": resumed,
+    }
+
+
+def point_at(step: int, job: Job, pace: float) -> dict[str, object]:
+    """One loss point."""
+    return {
+        "step": step,
+        "epoch": step * job.batch / len(job.rows),
+        "loss": job.loss(step),
+        "learning_rate": job.rate,
+        "grad_norm": 1.0,
+        "seconds": step * pace,
+    }
+
+
+def fault_at(step: int) -> None:
+    """Stall or die, where the environment says so."""
+    if step == int(os.environ.get("FAKE_AXOLOTL_STALL_AT", "0")):
+        time.sleep(3600)
+    if step == int(os.environ.get("FAKE_AXOLOTL_DIE_AT", "0")):
+        once = os.environ.get("FAKE_AXOLOTL_ONCE")
+        if once is None or not Path(once).exists():
+            if once is not None:
+                Path(once).touch()
+            os._exit(9)
+
+
+def write_weights(folder: Path, job: Job, request: dict[str, Any]) -> str:
+    """Weights for the stand-in server, and an adapter; the hash of the weights."""
+    text = json.dumps({"quality": job.quality, "seed": job.yaml["seed"]})
+    for name in ("weights", "adapter"):
+        (folder / name).mkdir(exist_ok=True)
+    config = Path(request["model"]) / "config.json"
+    (folder / "weights" / "config.json").write_text(config.read_text() if config.exists() else "{}")
+    (folder / "weights" / "quality.json").write_text(text)
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps({"r": job.yaml.get("lora_r")}))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def main(folder: Path) -> None:
+    """fake_axolotl.py FOLDER."""
+    with worker_io.reporting(folder):
+        request = worker_io.read_request(folder)
+        if request["method"] == "qlora" and request["device"] == "cpu":
+            raise worker_io.WorkerFailure("CONFIG", "QLoRA needs a CUDA device", "Use lora.")
+        job = Job(request["config"])
+        if job.micro > int(os.environ.get("FAKE_AXOLOTL_ROWS", "1000000")):
+            raise MemoryError(f"{job.micro} rows do not fit")
+        if request["action"] == "preflight":
+            worker_io.finish(folder, preflight(job, request))
+        else:
+            worker_io.finish(folder, train(job, folder, request))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

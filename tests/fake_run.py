@@ -1,0 +1,49 @@
+"""`python -m graph.run` with quick engines: the same front door, graph, database and files; only engines are stand-ins.
+
+They are real processes under the real contracts. Faults are asked for by variables named FAKE_..., which are handed to
+the engines (see fake_axolotl.py and fake_vllm.py); with FAKE_FAILURES the plans are those of scripted_plans.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from graph.run import main
+from graph.workshop import Workshop
+from memory.records import BaseModelCard, Task
+from nodes.deps import Engines
+from tests.score_engines import fake
+from tests.scripted_plans import failing_thrice
+from tools.proposers import search
+
+CONFIG = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 1000}
+
+
+def workshop(task: Task, cache: Path, say: Callable[[str], None]) -> Workshop:
+    """Quick engines, and a base model that the quick server knows."""
+    faults = {name: value for name, value in os.environ.items() if name.startswith("FAKE_")}
+    folder = cache / "base"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "quality.json").write_text(json.dumps({"quality": 0.1}))
+    model = BaseModelCard(
+        name=task.base_model,
+        path=str(folder),
+        chat_template="own",
+        sha256="b" * 64,
+        parameters=100_000,
+        hidden_size=64,
+        layers=2,
+    )
+    engines = Engines(axolotl=fake("axolotl", faults), vllm=fake("vllm", faults), lighteval=fake("lighteval", faults))
+    locks = {"train": "t" * 64, "score": "s" * 64}
+    propose = failing_thrice if "FAKE_FAILURES" in os.environ else search.propose
+    return Workshop(engines, model, "cpu", locks, propose)
+
+
+if __name__ == "__main__":
+    sys.exit(main(equip=workshop))
