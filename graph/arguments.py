@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from graph.edits import Edit, edit
-from graph.values import EMBEDDED_MODEL, base_model, dataset, duration, near, positive, whole
+from graph.values import EMBEDDED_MODEL, base_model, dataset, duration, in_words, near, positive, whole
 from memory.errors import InputError
 from memory.records import Budget, Record, Task, TrainingRecipe
 from tools import benchmarks
 from tools.engines.environments import cache_folder
 
 Action = Literal["start", "resume", "history", "fork", "list"]
+SMALLEST_BUDGET_SECONDS = 240.0
+"""Server start, baseline, one short trial and the sealed test of the embedded model on two cores; less is a typo."""
 DEFAULT_BUDGET_SECONDS = 1800.0
 """Half an hour: three trials of the embedded model on two cores, baseline and sealed test included."""
 
@@ -156,7 +158,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         base_model=base_model(given.get("base_model", EMBEDDED_MODEL)),
         description=given.get("description", ""),
         datasets=tuple(dataset(path) for path in given.get("dataset", ())),
-        budget=Budget(seconds=given.get("budget", DEFAULT_BUDGET_SECONDS), max_trials=given.get("max_trials")),
+        budget=Budget(seconds=_budget(given), max_trials=given.get("max_trials")),
         sample_cap=given.get("sample_cap"),
         seed=given.get("seed", 0),
         json_output=given.get("json", False),
@@ -246,3 +248,14 @@ def _action(given: Mapping[str, object]) -> Action:
     if action == "start" and "benchmark" not in given:
         raise InputError("no benchmark is named", f"Give --benchmark NAME, one of: {', '.join(benchmarks.BENCHMARKS)}.")
     return action
+
+
+def _budget(given: Mapping[str, Any]) -> float:
+    """The budget of a new run in seconds. Raises InputError where it is too small for a single trial."""
+    seconds = float(given.get("budget", DEFAULT_BUDGET_SECONDS))
+    if seconds < SMALLEST_BUDGET_SECONDS:
+        raise InputError(
+            f"a budget of {in_words(seconds)} is too small for one trial",
+            f"Baseline, trial and sealed test need {in_words(SMALLEST_BUDGET_SECONDS)} at least, for example --budget 15m.",
+        )
+    return seconds

@@ -32,7 +32,7 @@ AIMS = {"weight swap, proof included": 1.0}
 
 
 def measure() -> list[dict[str, Any]]:
-    """One row per figure: `figure`, `value`, `unit`, `reference` (in words, with its value) and `aim`, each maybe empty."""
+    """One row per figure: `figure`, `value`, `unit`, `reference` (words with a value, or empty), `aim` (or None)."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = real_model()
@@ -42,7 +42,8 @@ def measure() -> list[dict[str, Any]]:
             swaps = [server.load(weights) for weights in (other, base) * (SWAPS // 2)]
             cold, warm, scores = _scorings(server, base, folder)
             starts = server.starts
-    tokens = sum(outcome.output_tokens for score in scores for outcome in read_rows(Path(score.outcomes), Outcome))
+        outcomes = [outcome for score in scores for outcome in read_rows(Path(score.outcomes), Outcome)]
+    tokens = sum(outcome.output_tokens for outcome in outcomes)
     generation = sum(score.generation_seconds for score in scores)
     swap = "weight swap, proof included"
     return [

@@ -1,7 +1,7 @@
 """`python -m graph.run` with quick engines: the same front door, graph, database and files; only engines are stand-ins.
 
 They are real processes under the real contracts. Faults are asked for by variables named FAKE_..., which are handed to
-the engines (see fake_axolotl.py and fake_vllm.py); with FAKE_FAILURES the plans are those of scripted_plans.py.
+the engines (see fake_axolotl.py and fake_vllm.py); FAKE_SCRIPT names plans of scripted_plans.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graph.workshop import Workshop
 from memory.records import BaseModelCard, Task
 from nodes.deps import Engines
 from tests.score_engines import fake
-from tests.scripted_plans import failing_thrice
+from tests.scripted_plans import SCRIPTS
 from tools.proposers import search
 
 CONFIG = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 1000}
@@ -41,7 +41,7 @@ def workshop(task: Task, cache: Path, say: Callable[[str], None]) -> Workshop:
     )
     engines = Engines(axolotl=fake("axolotl", faults), vllm=fake("vllm", faults), lighteval=fake("lighteval", faults))
     locks = {"train": "t" * 64, "score": "s" * 64}
-    propose = failing_thrice if "FAKE_FAILURES" in os.environ else search.propose
+    propose = SCRIPTS.get(os.environ.get("FAKE_SCRIPT", ""), search.propose)
     return Workshop(engines, model, "cpu", locks, propose)
 
 

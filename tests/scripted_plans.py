@@ -1,21 +1,32 @@
-"""A proposer that follows a script: three trials that must fail, in data, configuration and training, and a good one."""
+"""A proposer that follows a script: three trials that must fail, in data, configuration and training; a good one."""
 
 from __future__ import annotations
 
 from memory.records import DataRecipe, Filter, Plan, Select, TrainingRecipe
 from tools.proposers.brief import Brief, Stop
 
+GOOD = TrainingRecipe(learning_rate=2e-3, epochs=1, batch_size=4, micro_batch=4, sequence_len=256)
+FEW = Select(rows=16)
+
 
 def failing_thrice(brief: Brief) -> Plan | Stop:
     """Rows that no filter leaves; QLoRA without a GPU; a learning rate that explodes; then a sound small recipe."""
-    good = TrainingRecipe(learning_rate=2e-3, epochs=1, batch_size=4, micro_batch=4, sequence_len=256)
-    few = Select(rows=16)
     script: list[tuple[str, DataRecipe, TrainingRecipe]] = [
-        ("no row passes", DataRecipe(operators=(Filter(where="prompt_chars < 0"), few)), good),
-        ("no such kernel", DataRecipe(operators=(few,)), good.model_copy(update={"method": "qlora"})),
-        ("far too fast", DataRecipe(operators=(few,)), good.model_copy(update={"learning_rate": 1e6, "epochs": 8})),
-        ("sound", DataRecipe(operators=(few,)), good),
+        ("no row passes", DataRecipe(operators=(Filter(where="prompt_chars < 0"), FEW)), GOOD),
+        ("no such kernel", DataRecipe(operators=(FEW,)), GOOD.model_copy(update={"method": "qlora"})),
+        ("far too fast", DataRecipe(operators=(FEW,)), GOOD.model_copy(update={"learning_rate": 1e6, "epochs": 8})),
+        ("sound", DataRecipe(operators=(FEW,)), GOOD),
     ]
+    return follow(script, brief)
+
+
+def sound(brief: Brief) -> Plan | Stop:
+    """One trial that takes some time."""
+    return follow([("sound", DataRecipe(operators=(Select(rows=64),)), GOOD.model_copy(update={"epochs": 4}))], brief)
+
+
+def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
+    """The next line of a script."""
     if brief.number > len(script):
         return Stop(reason="the script has ended")
     hypothesis, data, training = script[brief.number - 1]
@@ -31,3 +42,6 @@ def failing_thrice(brief: Brief) -> Plan | Stop:
         proposer="search",
         predicted_seconds=0.0,
     )
+
+
+SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound}

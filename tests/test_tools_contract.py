@@ -128,8 +128,14 @@ def test_progress_arrives_while_the_worker_runs(tmp_path: Path) -> None:
     """
     engine = worker(tmp_path, textwrap.dedent(body) + ADD)
     seen: list[tuple[object, float]] = []
-    got = call(engine, Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20,
-               on_progress=lambda line: seen.append((line["step"], time.monotonic())))
+    got = call(
+        engine,
+        Sum(a=1, b=1),
+        Total,
+        tmp_path / "job",
+        timeout_s=20,
+        on_progress=lambda line: seen.append((line["step"], time.monotonic())),
+    )
     ended = time.monotonic()
     assert (got.total, [step for step, _ in seen]) == (2, [0, 1, 2])
     assert ended - seen[0][1] > 0.9
@@ -142,8 +148,14 @@ def test_half_a_progress_line_waits_for_its_other_half(tmp_path: Path) -> None:
             file.write(': 1}\\n')
     """
     lines: list[Progress] = []
-    call(worker(tmp_path, textwrap.dedent(body) + ADD), Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20,
-         on_progress=lines.append)
+    call(
+        worker(tmp_path, textwrap.dedent(body) + ADD),
+        Sum(a=1, b=1),
+        Total,
+        tmp_path / "job",
+        timeout_s=20,
+        on_progress=lines.append,
+    )
     assert lines == [{"step": 1}]
 
 

@@ -64,19 +64,22 @@ def family_argv(folder: Path, seconds: float = 300) -> list[str]:
     return [sys.executable, "-c", FAMILY, str(folder), str(seconds)]
 
 
-@pytest.mark.parametrize("from_thread", [False, True])
-def test_killing_us_with_9_leaves_nobody(tmp_path: Path, from_thread: bool) -> None:
+@pytest.mark.parametrize("how", ["main thread", "thread that ends", "a forked copy of us lives on"])
+def test_killing_us_with_9_leaves_nobody(tmp_path: Path, how: str) -> None:
     parent = f"""
-import sys, threading, time
+import os, sys, threading, time
 from pathlib import Path
 from tools import process
 def go():
     global kept
     kept = process.start({family_argv(tmp_path)!r}, log=Path({str(tmp_path / "log")!r}))
-if {from_thread}:
+if {how!r} == "thread that ends":
     thread = threading.Thread(target=go); thread.start(); thread.join()
 else:
     go()
+if "forked" in {how!r} and os.fork() == 0:
+    time.sleep(8)  # holds our end of the pipe open
+    os._exit(0)
 time.sleep(300)
 """
     us = subprocess.Popen([sys.executable, "-c", parent], env={**os.environ, "PYTHONPATH": os.getcwd()})

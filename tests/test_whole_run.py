@@ -228,7 +228,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runs: Runs) -> None:
 
 
 def test_failures_in_data_configuration_and_training_go_back_to_the_planner(runs: Runs) -> None:
-    runs.call("--benchmark", "spell_backward", "--budget", "20m", "--plain", FAKE_FAILURES="1", code=3)
+    runs.call("--benchmark", "spell_backward", "--budget", "20m", "--plain", FAKE_SCRIPT="failing_thrice", code=3)
     (folder,) = runs.folders()
     trials = read_state(folder)["trials"]
     failures = [(trial.failure.kind, trial.failure.node) if trial.failure else None for trial in trials]

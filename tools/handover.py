@@ -40,7 +40,8 @@ def card(report: RunReport, winner: Trial) -> str:
     """The model card: what it is, what it was made of, how good it is, and what it is not."""
     test, recipe, base = report.test, winner.plan.training, report.baseline.model
     assert test.tuned is not None, "a winner was scored on the sealed test"
-    rows = {"base, zero-shot": test.zero_shot, f"base, {test.few_shot.shots}-shot": test.few_shot, "tuned": test.tuned}
+    few = f"base, {test.few_shot.shots}-shot"
+    rows = {"base, zero-shot": test.zero_shot, few: test.few_shot, "tuned": test.tuned}
     scores = [[name, *figure(score)] for name, score in rows.items()]
     data = f"{winner.dataset.rows} rows of {report.task.benchmark}" if winner.dataset else "none"
     return f"""# {base.name} tuned on {report.task.benchmark}
@@ -52,8 +53,8 @@ def card(report: RunReport, winner: Trial) -> str:
 - Base model: {base.name} ({base.parameters / 1e6:.0f}M weights, licence {base.licence}), \
 sha256 `{base.sha256}`
 - Data: {data}, sha256 `{report.lineage.data_sha256}`
-- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch {recipe.batch_size}, \
-rank {recipe.lora_rank}, alpha {recipe.lora_alpha}, seed {recipe.seed}
+- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, \
+batch {recipe.batch_size}, rank {recipe.lora_rank}, alpha {recipe.lora_alpha}, seed {recipe.seed}
 - Weights: sha256 `{report.lineage.weights_sha256}`
 - Limits: tuned for this one task and prompt; nothing was measured beside it, so other abilities may have suffered.
 

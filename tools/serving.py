@@ -64,9 +64,9 @@ class Server:
         kv_cache_gib: int = 2,
         start_seconds: float = 900.0,
     ) -> None:
-        """Nothing starts yet. `folder` takes request, log and the count of starts; `threads` None takes all cores but
-        one, which the HTTP side and lighteval need (measured on two cores: a second thread gains nothing, and costs
-        much as soon as the machine has other work); `start_seconds` limits a start (a first one compiles Python's bytecode)."""
+        """Nothing starts yet. `folder` takes request, log and the count of starts; `start_seconds` limits a start (a
+        first one compiles Python's bytecode); `threads` None takes all cores but one, which HTTP and lighteval need
+        (on two cores a second thread gained nothing, and cost much whenever the machine had other work)."""
         self.engine = engine
         self.model = model
         self.folder = folder
