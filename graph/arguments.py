@@ -256,6 +256,6 @@ def _budget(given: Mapping[str, Any]) -> float:
     if seconds < SMALLEST_BUDGET_SECONDS:
         raise InputError(
             f"a budget of {in_words(seconds)} is too small for one trial",
-            f"Baseline, trial and sealed test need {in_words(SMALLEST_BUDGET_SECONDS)} at least, for example --budget 15m.",
+            f"Baseline, trial and sealed test need {in_words(SMALLEST_BUDGET_SECONDS)} at least; try --budget 15m.",
         )
     return seconds

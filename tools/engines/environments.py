@@ -32,9 +32,8 @@ Hardware = Literal["cpu", "cuda"]
 Say = Callable[[str], None]
 Argv = Sequence[str | Path]
 ENGINES = Path(__file__).resolve().parent
-INSTALL_SECONDS = 3600.0
-"""A limit for a slow line, not an expectation."""
-VERIFY_SECONDS = 600.0
+INSTALL_SECONDS, VERIFY_SECONDS = 3600.0, 600.0
+"""Limits for slow lines and disks, not expectations."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,8 @@ class Environment:
 
 
 VERIFY_TRAIN = (
-    "import gguf, peft, torch, transformers, trl, axolotl.train, axolotl.cli.train, axolotl.cli.config, "
-    "axolotl.cli.utils.train, axolotl.integrations.base, axolotl.prompt_strategies.chat_template, "
-    "axolotl.core.builders.rl, transformers.models.llama.modeling_llama"
+    "import gguf, peft, torch, trl, axolotl.train, axolotl.cli.train, axolotl.cli.config, axolotl.integrations.base, "
+    "axolotl.prompt_strategies.chat_template, axolotl.core.builders.rl, transformers.models.llama.modeling_llama"
 )
 VERIFY_SCORE = (
     "import torch, vllm.entrypoints.openai.api_server, vllm.v1.engine.async_llm, lighteval.pipeline, "
@@ -98,8 +96,7 @@ def specs(hardware: Hardware) -> dict[str, Spec]:
 
 def detect_hardware() -> Hardware:
     """`cuda` where an NVIDIA driver is at work, `cpu` otherwise."""
-    driver = Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
-    return "cuda" if driver else "cpu"
+    return "cuda" if Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") else "cpu"
 
 
 def cache_folder(settings: Mapping[str, str]) -> Path:
@@ -107,8 +104,7 @@ def cache_folder(settings: Mapping[str, str]) -> Path:
     user's cache (XDG_CACHE_HOME, ~/.cache)."""
     if settings.get("TUNEWRIGHT_CACHE"):
         return Path(settings["TUNEWRIGHT_CACHE"]).expanduser().resolve()
-    user = settings.get("XDG_CACHE_HOME")
-    return (Path(user) if user else Path.home() / ".cache") / "tunewright"
+    return Path(settings.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tunewright"
 
 
 def folder_of(spec: Spec, cache: Path) -> Path:
@@ -151,7 +147,7 @@ def ensure(spec: Spec, cache: Path, say: Say, *, verify: bool = False) -> Enviro
 
 
 def ensure_all(cache: Path, hardware: Hardware, say: Say, *, verify: bool = False) -> dict[str, Environment]:
-    """Both environments by name."""
+    """Both environments by name; see `ensure`."""
     return {name: ensure(spec, cache, say, verify=verify) for name, spec in specs(hardware).items()}
 
 
@@ -196,25 +192,32 @@ def _install_packages(spec: Spec, folder: Path, log: Path, say: Say) -> None:
 
 
 def _try_uv(argv: Argv, log: Path, env: Mapping[str, str] | None = None) -> int:
-    whole = [sys.executable, "-m", "uv", *argv]
-    return process.run(whole, log=log, env=env, timeout_s=INSTALL_SECONDS, installing=True)
+    uv = (sys.executable, "-m", "uv")
+    return process.run((*uv, *argv), log=log, env=env, timeout_s=INSTALL_SECONDS, installing=True)
 
 
 def _uv(argv: Argv, log: Path, spec: Spec, env: Mapping[str, str] | None = None) -> None:
     if _try_uv(argv, log, env) != 0:
         raise SetupError(
-            f"the {spec.name} environment could not be installed: {log_tail(log, lines=6)}",
+            f"the {spec.name} environment could not be installed: {complaint(log)}",
             f"The whole log is {log}. Once the package sources answer, the same command goes on",
         )
+
+
+def complaint(log: Path) -> str:
+    """uv's last error with its first cause; the causes below that are the network's inner life."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    errors = [number for number, line in enumerate(lines) if line.startswith("error:")]
+    return " ".join(lines[errors[-1] : errors[-1] + 2]) if errors else log_tail(log, lines=1)
 
 
 def _verify(spec: Spec, folder: Path) -> None:
     """Import what the engine needs, in its environment and without a network."""
     log = folder.parent / f"{folder.name}.verify.log"
     log.unlink(missing_ok=True)
+    env = {**OFFLINE, "PYTHONNOUSERSITE": "1"}
     code = process.run(
-        [folder / "bin/python", "-c", spec.verify], log=log, env={**OFFLINE, "PYTHONNOUSERSITE": "1"},
-        cwd=folder, timeout_s=VERIFY_SECONDS,
+        [folder / "bin/python", "-c", spec.verify], log=log, env=env, cwd=folder, timeout_s=VERIFY_SECONDS
     )
     if code != 0:
         (folder / "ready.json").unlink(missing_ok=True)
@@ -251,7 +254,7 @@ def pip_settings() -> dict[str, str]:
 
 def pinned(lock: Path) -> list[str]:
     """The lock file's `name==version` lines. Raises SetupError where a line pins nothing."""
-    lines = [line.split("#")[0].strip() for line in lock.read_text().splitlines()]
+    lines = (line.split("#")[0].strip() for line in lock.read_text().splitlines())
     packages = [line for line in lines if line and not line.startswith("--")]
     loose = [line for line in packages if "==" not in line]
     if loose:
