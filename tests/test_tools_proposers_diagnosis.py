@@ -14,6 +14,13 @@ from tools.proposers.factors import Recipe, differing
 SETTLED = [2.0 * math.exp(-i / 5) + 0.4 for i in range(60)]
 FALLING = [2.5 - 0.03 * i for i in range(60)]
 SPIKY = [*SETTLED[:30], *[4.0] * 8, *SETTLED[38:]]
+# fmt: off
+JUMPING = [
+    2.49, 2.06, 0.44, 1.3, 0.57, 1.37, 0.99, 0.25, 0.01, 1.95, 0.01, 0.03, 0.43, 0.37, 0.92, 1.33, 0.77, 0.33, 0.03, 0.68,
+    0.6, 0.84, 0.52, 0.43, 0.34, 0.82, 1.31, 0.89, 0.41, 0.43, 0.2, 0.27, 0.05, 0.02, 0.48, 1.01, 1.04, 0.86, 0.86, 0.72,
+    0.36, 0.62, 0.1, 0.29, 0.29, 0.42, 0.31, 0.29, 0.3, 0.28,
+]
+# fmt: on
 RECIPE = Recipe(
     data=DataRecipe(operators=(Select(rows=400),)),
     training=TrainingRecipe(learning_rate=1e-3, epochs=1, batch_size=8),
@@ -154,3 +161,10 @@ def test_curves_are_read_as_a_person_would(losses: list[float], falling: bool, s
 
 def test_a_handful_of_points_is_no_curve() -> None:
     assert curve_of(trained([2.0, 1.0, 0.5]).losses) is None
+
+
+def test_single_steps_that_jump_about_are_no_spike() -> None:
+    """A measured curve: syllogisms in batches of four rows with two labelled tokens each, at a sound learning rate."""
+    curve = curve_of(trained(JUMPING).losses)
+    assert curve is not None
+    assert curve.smooth

@@ -65,12 +65,17 @@ def curve_of(losses: Sequence[LossPoint]) -> Curve | None:
 
 
 def _highest_rise(values: Sequence[float]) -> float:
-    """Highest ratio of a stretch's mean to the lowest mean before it; a floor keeps ratios of tiny losses quiet."""
+    """Highest ratio of a stretch's mean to the lowest mean before it; a floor keeps ratios of tiny losses quiet.
+
+    A rise counts beyond two standard errors of the difference: with few labels in a batch the loss of single steps
+    jumps about, and that is no sign of a high learning rate.
+    """
     size = max(3, len(values) // 8)
-    means = [fmean(values[i : i + size]) for i in range(0, len(values) - size + 1, size)]
-    floor = 0.1 * max(means)
-    lowest, rise = max(means[0], floor), 1.0
-    for mean in means[1:]:
-        rise = max(rise, mean / lowest)
-        lowest = max(min(lowest, mean), floor)
+    stretches = [values[i : i + size] for i in range(0, len(values) - size + 1, size)]
+    floor = 0.1 * max(fmean(stretch) for stretch in stretches)
+    lowest, rise = stretches[0], 1.0
+    for stretch in stretches[1:]:
+        noise = ((stdev(stretch) ** 2 + stdev(lowest) ** 2) / size) ** 0.5
+        rise = max(rise, (fmean(stretch) - 2 * noise) / max(fmean(lowest), floor))
+        lowest = min(lowest, stretch, key=fmean)
     return rise
