@@ -61,6 +61,12 @@ def test_a_slow_climb_is_divergence_too() -> None:
         run([2.0 * 1.05**step for step in range(60)])
 
 
+def test_a_model_ruined_by_its_first_steps_is_divergence() -> None:
+    """A measured curve: learning rate 1e6, after which the model gives every token the same probability."""
+    with pytest.raises(TrialError, match="after starting at 3"):
+        run([3.21, 2.11, *[10.8] * 30])
+
+
 def test_spikes_that_recover_are_none() -> None:
     curve = falling(TOTAL)
     for at in (20, 40, 41, 60, 61, 62, 63):

@@ -14,7 +14,7 @@ def markdown(report: RunReport) -> str:
         f"# {report.task.benchmark} with {report.baseline.model.name}: {report.decision.outcome}",
         report.decision.says,
         f"Run `{report.run_id}`, {minutes(report.budget.spent_seconds)} of {minutes(report.budget.budget_seconds)}, "
-        f"{report.budget.trials} trials. Stopped because {report.decision.stopped_because}.",
+        f"{report.budget.trials} trials. Stopped: {report.decision.stopped_because}",
         "## Sealed test\n\n" + test_table(report),
         "## Validation\n\n" + scoreboard(report),
         "## Trials\n\n" + "\n\n".join(trial_text(trial) for trial in report.trials),

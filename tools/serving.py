@@ -72,7 +72,7 @@ class Server:
         self.folder = folder
         self.device: Literal["cpu", "cuda"] = device
         self.max_model_len = max_model_len
-        self.threads = threads or max(1, len(os.sched_getaffinity(0)) - 1)
+        self.threads = threads or len(os.sched_getaffinity(0))
         self.kv_cache_gib = kv_cache_gib
         self.start_seconds = start_seconds
         self.loaded: Path | None = None

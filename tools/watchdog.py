@@ -98,7 +98,8 @@ class Watchdog:
         settled = len(self.points) >= START_POINTS + SUSTAINED_POINTS
         if not settled or point.step - SUSTAINED_POINTS < self.warmup_ratio * self.total_steps:
             return
-        start = median(each.loss for each in self.points[:START_POINTS])
+        # The first point is the untouched model's: where the rate is far too high, the next ones are ruined already.
+        start = min(self.points[0].loss, median(each.loss for each in self.points[:START_POINTS]))
         limit = max(DIVERGENCE_FACTOR * start, start + DIVERGENCE_MARGIN)
         if min(self.recent) > limit:
             raise TrialError(

@@ -2,7 +2,6 @@
 
 import resource
 import statistics
-import time
 
 import torch
 from axolotl.train import execute_training, setup_model_and_trainer
@@ -18,7 +17,6 @@ def run(folder, request):
 
     Leaves `weights/` (and `adapter/`) in the folder; checkpoints only until both are there.
     """
-    began = time.monotonic()
     cfg = axolotl_config.read(request["config"])
     meta, _ = axolotl_config.tokenised(cfg)
     tokens = sum(len(row) for row in meta.train_dataset["input_ids"])
@@ -39,7 +37,6 @@ def run(folder, request):
         "step_seconds": statistics.median(curve.step_seconds or [0.0]),
         "tokens": round(trainer.state.epoch * tokens),
         "train_seconds": points[-1]["seconds"] if points else 0.0,
-        "seconds": time.monotonic() - began,
         "peak_memory_bytes": peak_memory(),
         "resumed_from_step": resumed,
     }
