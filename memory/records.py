@@ -303,6 +303,7 @@ class Score(Record):
     """A measured metric. It always has n and an error bar; without them it is not a score."""
 
     metric: str
+    higher_is_better: bool = True
     split: Literal["train", "validation", "test"]
     shots: int = Field(ge=0)
     """Worked examples in the prompt."""
@@ -428,7 +429,8 @@ class Baseline(Record):
     @property
     def better(self) -> Score:
         """The better of the two prompts; a first trial is compared with it."""
-        return max(self.zero_shot, self.few_shot, key=lambda score: score.value)
+        sign = 1 if self.zero_shot.higher_is_better else -1
+        return max(self.zero_shot, self.few_shot, key=lambda score: sign * score.value)
 
 
 class SealedTest(Record):

@@ -16,9 +16,9 @@ FALLING = [2.5 - 0.03 * i for i in range(60)]
 SPIKY = [*SETTLED[:30], *[4.0] * 8, *SETTLED[38:]]
 # fmt: off
 JUMPING = [
-    2.49, 2.06, 0.44, 1.3, 0.57, 1.37, 0.99, 0.25, 0.01, 1.95, 0.01, 0.03, 0.43, 0.37, 0.92, 1.33, 0.77, 0.33, 0.03, 0.68,
-    0.6, 0.84, 0.52, 0.43, 0.34, 0.82, 1.31, 0.89, 0.41, 0.43, 0.2, 0.27, 0.05, 0.02, 0.48, 1.01, 1.04, 0.86, 0.86, 0.72,
-    0.36, 0.62, 0.1, 0.29, 0.29, 0.42, 0.31, 0.29, 0.3, 0.28,
+    2.49, 2.06, 0.44, 1.3, 0.57, 1.37, 0.99, 0.25, 0.01, 1.95, 0.01, 0.03, 0.43, 0.37, 0.92, 1.33, 0.77,
+    0.33, 0.03, 0.68, 0.6, 0.84, 0.52, 0.43, 0.34, 0.82, 1.31, 0.89, 0.41, 0.43, 0.2, 0.27, 0.05, 0.02,
+    0.48, 1.01, 1.04, 0.86, 0.86, 0.72, 0.36, 0.62, 0.1, 0.29, 0.29, 0.42, 0.31, 0.29, 0.3, 0.28,
 ]
 # fmt: on
 RECIPE = Recipe(
@@ -129,11 +129,14 @@ def test_loops_after_learning_ask_for_half_the_rate() -> None:
     assert [one.recipe.training.learning_rate for one in halved] == [5e-4]
 
 
-def test_a_score_of_one_constant_answer_asks_for_balance() -> None:
+def test_a_score_of_one_constant_answer_asks_for_a_lower_rate_and_for_balance() -> None:
     world = World(seconds=3_000)
     world.baseline = world.baseline.model_copy(update={"constant": ConstantAnswer(answer="Yes", value=0.70, n=200)})
     brief = world.brief().model_copy(update={"closed_answers": ("Yes", "No")})
-    balanced = first(found(trial_of(SETTLED, 0.71, 0.72), brief=brief), "balance").recipe.data.operators[0]
+    said = found(trial_of(SETTLED, 0.71, 0.72), brief=brief)
+    lower = [one for one in said if one.cause == "one answer is preferred" and one.factor == "learning_rate"]
+    assert [one.recipe.training.learning_rate for one in lower] == [3.3e-4]
+    balanced = first(said, "balance").recipe.data.operators[0]
     assert isinstance(balanced, Select)
     assert balanced.balance == "answer"
     assert not any(one.factor == "balance" for one in found(trial_of(SETTLED, 0.9, 0.92), brief=brief))

@@ -80,13 +80,16 @@ def judge(test: SealedTest, stop: str) -> Verdict:
         f"[{test.tuned.ci_low:.3f}, {test.tuned.ci_high:.3f}] (n={test.tuned.n}): {word} the {hardest.against} "
         f"({hardest.difference:+.3f} [{hardest.ci_low:+.3f}, {hardest.ci_high:+.3f}], p={hardest.p_value:.2g})."
     )
+    if test.constant is not None and test.tuned.ci_low <= test.constant.value:
+        says += f" It is not clearly above always answering {test.constant.answer!r} ({test.constant.value:.3f})."
     return Verdict(outcome="improved" if better else "not improved", says=says, stopped_because=stop)
 
 
 def hardest_comparison(test: SealedTest) -> Comparison:
     """The comparison with the better of the two base rows."""
     assert test.against_zero is not None and test.against_few is not None, "a tuned model was compared with both"
-    return test.against_few if test.few_shot.value > test.zero_shot.value else test.against_zero
+    comparisons = (test.against_zero, test.against_few)
+    return min(comparisons, key=lambda comparison: comparison.difference)
 
 
 def spent(state: State, seconds: float, server_starts: int) -> Spent:

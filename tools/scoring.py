@@ -188,6 +188,7 @@ def _score(benchmark: Benchmark, wanted: Evaluation, measured: Measured, folder:
         raise EngineError("ENV", what, f"Remove {folder} and score again")
     return Score(
         metric=benchmark.metric,
+        higher_is_better=benchmark.higher_is_better,
         split=wanted.split,
         shots=wanted.shots,
         value=estimate.value,

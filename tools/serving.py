@@ -65,8 +65,7 @@ class Server:
         start_seconds: float = 900.0,
     ) -> None:
         """Nothing starts yet. `folder` takes request, log and the count of starts; `start_seconds` limits a start (a
-        first one compiles Python's bytecode); `threads` None takes all cores but one, which HTTP and lighteval need
-        (on two cores a second thread gained nothing, and cost much whenever the machine had other work)."""
+        first one compiles Python's bytecode); `threads` None takes all cores."""
         self.engine = engine
         self.model = model
         self.folder = folder

@@ -220,6 +220,10 @@ def balance(look: Look) -> Iterator[Diagnosis]:
         return
     if look.brief.turned(look.score.value - constant.value) <= look.score.stderr:
         figure = f"{look.score.value:.3f}, and always answering {constant.answer!r} gets {constant.value:.3f}"
+        rate, low = look.recipe.training.learning_rate, size_of(look.brief.model.parameters).low
+        if look.recipe.training.method != "full" and rate / 1.3 > low:
+            down, source = rounded(max(rate / 3, low)), "one answer for all: learning rate / 3 before rebalancing"
+            yield look.diagnosis("learning_rate", down, "one answer is preferred", figure, RATE_GAIN, 0.5, source)
         source = "minority recall 0: rebalance (class-imbalance practice)"
         yield look.diagnosis("balance", "answer", "one answer is preferred", figure, 0.15, 0.45, source)
 
