@@ -29,6 +29,9 @@ from tools.statistics import constant_answer, item_means, paired
 PROBE_ROWS = 50
 """Training rows scored beside validation: enough to tell 60 % from 90 %, and a quarter of the cost of validation."""
 
+FEWEST_PROBED = 2
+"""A single item has no error bar."""
+
 
 def analyst(state: State, deps: Deps) -> Changes:
     """Do what the state calls for: baseline, judgement of the trial in progress, or the sealed test."""
@@ -57,7 +60,7 @@ def measure_baseline(deps: Deps) -> Changes:
 def prompts(split: Split, items: Path, deps: Deps) -> list[Evaluation]:
     """The two ways to ask an untouched model."""
     return [
-        Evaluation(name="zero_shot", split=split, items=str(items), shots=0, examples=None),
+        Evaluation(name="zero_shot", split=split, items=str(items)),
         Evaluation(name="few_shot", split=split, items=str(items), shots=SHOTS, examples=str(deps.items("train"))),
     ]
 
@@ -80,11 +83,10 @@ def judge_trial(state: State, deps: Deps) -> Changes:
     plan, dataset, training = plan_at_work(state), state.get("dataset"), state.get("training")
     assert dataset is not None and training is not None, "the analyst comes after the trainer"
     folder = deps.folder.trial(plan.number)
-    evaluations = [
-        Evaluation(name="validation", split="validation", items=str(deps.items("validation")), shots=0, examples=None),
-        Evaluation(name="probe", split="train", items=str(probe(dataset, folder, deps)), shots=0, examples=None),
-    ]
-    score, train_score = deps.score(deps.folder.resolve(training.weights), evaluations, folder / "eval")
+    evaluations = [Evaluation(name="validation", split="validation", items=str(deps.items("validation")))]
+    if (trained := probe(dataset, folder, deps)) is not None:
+        evaluations.append(Evaluation(name="probe", split="train", items=str(trained)))
+    score, *rest = deps.score(deps.folder.resolve(training.weights), evaluations, folder / "eval")
     rival, against = champion(state)
     comparison = compare(score, rival, against, deps)
     baseline = state.get("baseline")
@@ -97,7 +99,7 @@ def judge_trial(state: State, deps: Deps) -> Changes:
         verdict=state.get("verdict"),
         training=training,
         score=score,
-        train_score=train_score,
+        train_score=rest[0] if rest else None,
         comparison=comparison,
         errors=classify_errors(outcomes(score, deps), deps.benchmark.closed_answers),
         expectation_met=expectation_met(plan, comparison),
@@ -134,13 +136,17 @@ def outcomes(score: Score, deps: Deps) -> list[Outcome]:
     return list(read_rows(deps.folder.resolve(score.outcomes), Outcome))
 
 
-def probe(dataset: DatasetCard, folder: Path, deps: Deps) -> Path:
-    """Benchmark items among the rows that were trained on, as a file to score; the same ones at every call."""
+def probe(dataset: DatasetCard, folder: Path, deps: Deps) -> Path | None:
+    """Benchmark items among the rows that were trained on, as a file to score; the same ones at every call.
+
+    None where there are too few of them for an error bar, as in a file made of other sources.
+    """
     trained = {row.id for row in read_rows(deps.folder.resolve(dataset.path), TrainingRow)}
     items = [item for item in read_items(deps.items("train")) if item.id in trained]
-    chosen = random.Random(0).sample(items, min(PROBE_ROWS, len(items)))
+    if len(items) < FEWEST_PROBED:
+        return None
     path = folder / "probe.jsonl"
-    write_rows(path, chosen)
+    write_rows(path, random.Random(0).sample(items, min(PROBE_ROWS, len(items))))
     return path
 
 
@@ -170,7 +176,7 @@ def open_sealed_test(state: State, deps: Deps) -> Changes:
     zero, few = deps.score(deps.base_weights, prompts("test", items, deps), deps.folder.test / "base")
     best, tuned = incumbent(state), None
     if best is not None and best.training is not None:
-        evaluation = Evaluation(name="tuned", split="test", items=str(items), shots=0, examples=None)
+        evaluation = Evaluation(name="tuned", split="test", items=str(items))
         (tuned,) = deps.score(deps.folder.resolve(best.training.weights), [evaluation], deps.folder.test / "tuned")
     test = SealedTest(
         zero_shot=zero,

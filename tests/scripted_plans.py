@@ -25,6 +25,11 @@ def sound(brief: Brief) -> Plan | Stop:
     return follow([("sound", DataRecipe(operators=(Select(rows=64),)), GOOD.model_copy(update={"epochs": 4}))], brief)
 
 
+def one_row(brief: Brief) -> Plan | Stop:
+    """One trial on a single row."""
+    return follow([("one row", DataRecipe(operators=(Select(rows=1),)), GOOD)], brief)
+
+
 def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
     """The next line of a script."""
     if brief.number > len(script):
@@ -44,4 +49,4 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound}
+SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "one_row": one_row}

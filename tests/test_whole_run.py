@@ -239,6 +239,14 @@ def test_failures_in_data_configuration_and_training_go_back_to_the_planner(runs
 
 
 @pytest.mark.slow
+def test_a_single_training_row_has_no_error_bar_and_so_no_score_of_its_own(runs: Runs) -> None:
+    runs.call("--benchmark", "spell_backward", "--budget", "20m", "--plain", FAKE_SCRIPT="one_row", code=3)
+    (trial,) = read_state(runs.folders()[0])["trials"]
+    assert trial.score is not None
+    assert trial.train_score is None
+
+
+@pytest.mark.slow
 def test_a_server_that_dies_in_an_evaluation_is_started_once_more(runs: Runs, tmp_path: Path) -> None:
     out, _ = runs.call(*START, FAKE_VLLM_DIE_AT="450", FAKE_VLLM_ONCE=str(tmp_path / "died"))
     assert "scoring again with a fresh server" in out
