@@ -25,6 +25,11 @@ def sound(brief: Brief) -> Plan | Stop:
     return follow([("sound", DataRecipe(operators=(Select(rows=64),)), GOOD.model_copy(update={"epochs": 4}))], brief)
 
 
+def small(brief: Brief) -> Plan | Stop:
+    """One trial that is soon over."""
+    return follow([("small", DataRecipe(operators=(FEW,)), GOOD)], brief)
+
+
 def one_row(brief: Brief) -> Plan | Stop:
     """One trial on a single row."""
     return follow([("one row", DataRecipe(operators=(Select(rows=1),)), GOOD)], brief)
@@ -49,4 +54,4 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "one_row": one_row}
+SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "small": small, "one_row": one_row}

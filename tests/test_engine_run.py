@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from graph.history import history
+from graph.runner import compiled, open_database
 from graph.runs import read_state
 from memory.layout import RunFolder
 from tests.score_engines import real_model
@@ -78,3 +81,111 @@ def test_kill_9_in_the_middle_of_a_training_and_resume(tmp_path: Path) -> None:
     assert trial.score is not None
     assert trial.score.value > 0.3, "what was learnt before the kill is there"
     assert (folder.baseline / "result.json").stat().st_mtime_ns == baseline
+
+
+def started(folder_of_runs: Path, node: str, trial: int | None, after: float) -> bool:
+    """Whether a node came to work on a trial since `after` (Unix time)."""
+    for path in folder_of_runs.glob("*/events.jsonl"):
+        for line in path.read_text().split("\n")[:-1]:
+            event = json.loads(line)
+            said = (event.get("node"), event.get("trial"), event.get("phase"))
+            if said == (node, trial, "start") and event["at"] >= after:
+                return True
+    return False
+
+
+def test_kill_9_in_every_node_one_after_the_other(tmp_path: Path) -> None:
+    """One run, killed in each node in turn and resumed each time; nothing that was finished is done again."""
+    arguments = ARGUMENTS
+    for node, trial in (
+        ("analyst", None),
+        ("planner", None),
+        ("data_engineer", 1),
+        ("validator", 1),
+        ("trainer", 1),
+        ("analyst", 1),
+    ):
+        began = time.time()
+        process = begin(tmp_path, "small", *arguments)
+        until = time.monotonic() + 300
+        while not started(tmp_path, node, trial, began):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        time.sleep(2.0 if node in ("analyst", "validator", "trainer") else 0.0)
+        process.kill()
+        process.communicate()
+        arguments = ("--resume", only_run(tmp_path).id, "--plain")
+    folder = only_run(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in folder.root.rglob("result.json")}
+    out, _ = begin(tmp_path, "small", *arguments).communicate()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    state = read_state(folder)
+    assert [trial.failure for trial in state["trials"]] == [None], out
+    assert state["test"] is not None
+
+    source = {path: path.stat().st_mtime_ns for path in folder.root.rglob("*") if path.name != "run.lock"}
+    with open_database(folder) as database:
+        planned = next(e for e in history(compiled(database), folder) if e.following == "data_engineer")
+    edit = ("--set", "plan.learning_rate=0.0005")
+    out, _ = begin(tmp_path, "small", "--fork", f"{folder.id}@{planned.checkpoint}", *edit, "--plain").communicate()
+    (fork,) = (RunFolder(task.parent) for task in tmp_path.glob("*/task.json") if task.parent != folder.root)
+    assert read_state(fork)["trials"][0].plan.training.learning_rate == 0.0005, out
+    assert read_state(fork)["test"] is not None
+    assert {path: path.stat().st_mtime_ns for path in source if path.exists()}.keys() == source.keys()
+
+
+def test_a_server_killed_in_an_evaluation_is_started_once_more(tmp_path: Path) -> None:
+    process = begin(tmp_path, "small", *ARGUMENTS)
+    until = time.monotonic() + 300
+    while not list(tmp_path.glob("*/baseline/progress.jsonl")):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    killed = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes()
+            if b"api_server" in command and ours(path.parent, process.pid):
+                os.kill(int(path.parent.name), signal.SIGKILL)
+                killed += 1
+        except OSError:
+            continue
+    assert killed
+    out, _ = process.communicate()
+    assert "scoring again with a fresh server" in out
+    state = read_state(only_run(tmp_path))
+    assert state["test"] is not None, out
+    assert state["baseline"] is not None
+    assert state["baseline"].zero_shot.n == 20
+
+
+def ours(process: Path, ancestor: int) -> bool:
+    """Whether a process descends from `ancestor`."""
+    while process.name not in ("0", "1"):
+        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        if parent == str(ancestor):
+            return True
+        process = process.parent / parent
+    return False
+
+
+def test_a_disk_that_fills_up_in_a_training_stops_the_run_which_can_go_on(tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        process = begin(place, "small", *ARGUMENTS)
+        out, _ = process.communicate()
+        assert process.returncode == 1, out
+        assert "is full" in out or "No space left" in out
+        assert "Traceback" not in out
+        subprocess.run(["mount", "-o", "remount,size=2g", str(place)], check=True)
+        out, _ = begin(place, "small", "--resume", only_run(place).id, "--plain").communicate()
+        state = read_state(only_run(place))
+        assert [trial.failure for trial in state["trials"]] == [None], out
+        assert state["test"] is not None
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)

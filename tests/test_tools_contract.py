@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import textwrap
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import EngineError, TrialError
+from memory.errors import EngineError, StorageError, TrialError
 from memory.records import Record
 from tools.engines.contract import Engine, Progress, call, log_tail
 
@@ -192,3 +193,17 @@ def test_the_log_tail_leaves_out_progress_bars(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("first\nloading\r 10%|#  | 1/10 [00:01<00:09,  1.0it/s]\n\nValueError: bad row\n")
     assert log_tail(log, lines=2) == "first | ValueError: bad row"
+
+
+def test_an_engine_that_fails_on_a_full_disk_stops_the_run(tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        assert add(worker(tmp_path, ADD), place / "fits").total == 3
+        with pytest.raises(StorageError, match=r"the adder engine failed and the disk of .* is full"):
+            add(worker(tmp_path, 'open(folder + "/big", "wb").write(bytes(2_000_000))'), place / "does not")
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from memory.errors import EngineError
+from memory.errors import EngineError, StorageError
 from memory.records import FailureKind, Record
 from tools import process
 from tools.engines import worker_io
@@ -37,6 +38,8 @@ OFFLINE: Mapping[str, str] = {
 }
 """Running needs no network: without these, telemetry and hub retries cost minutes on a machine with no way out."""
 
+FULL_BYTES = 20_000_000
+"""A disk with less space than this counts as full when an engine fails: too little for a model or its tokenizer."""
 Progress = dict[str, JsonValue]
 R = TypeVar("R", bound=Record)
 
@@ -142,10 +145,12 @@ def judge(engine: Engine, digest: str, answer: type[R], folder: Path, code: int 
 
     `code` is the exit code, None after a time-out. The worker's last act decides: failure.json, then a valid
     result.json (written last and atomically, so that a crash of the interpreter on its way out spoils nothing), then
-    `code`.
+    `code`. Raises EngineError, or StorageError where the engine failed on a full disk.
     """
     log = folder / "run.log"
     failure = folder / worker_io.FAILURE
+    if not (folder / worker_io.RESULT).exists():
+        _refuse_full_disk(engine, folder)
     if failure.exists():
         try:
             failed = Failed.model_validate_json(failure.read_text())
@@ -165,6 +170,16 @@ def judge(engine: Engine, digest: str, answer: type[R], folder: Path, code: int 
     if code == 0:
         raise _error(engine, "ENV", "ended without an error but left no result.json", log)
     raise _error(engine, "ENV", f"exited with {code} and left no failure.json", log)
+
+
+def _refuse_full_disk(engine: Engine, folder: Path) -> None:
+    """A full disk is nothing that another trial could mend: it stops the run, which can go on. Raises StorageError."""
+    free = shutil.disk_usage(folder).free
+    if free < FULL_BYTES:
+        raise StorageError(
+            f"the {engine.name} engine failed and the disk of {folder} is full ({free / 1e6:.0f} MB are free)",
+            "Free some space, then resume.",
+        )
 
 
 def _read_result(engine: Engine, digest: str, answer: type[R], path: Path, log: Path) -> R:
