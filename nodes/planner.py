@@ -3,6 +3,7 @@
 from statistics import fmean
 
 from memory.layout import write_record
+from memory.records import Plan
 from memory.state import Changes, State, seconds_left, trials_left
 from nodes.deps import Deps
 from tools.benchmarks.splits import read_items
@@ -16,6 +17,8 @@ def planner(state: State, deps: Deps) -> Changes:
     if isinstance(proposal, Stop):
         deps.events.emit("decision", f"no further trial: {proposal.reason}")
         return {"stop": proposal.reason}
+    # As it will come back from a checkpoint: epochs 4 and 4.0 would render, and be hashed, differently after a resume.
+    proposal = Plan.model_validate_json(proposal.model_dump_json())
     write_record(deps.folder.trial(proposal.number) / "plan.json", proposal)
     deps.events.trial = proposal.number
     deps.events.emit("note", f"trial {proposal.number}: {proposal.hypothesis}")

@@ -193,7 +193,7 @@ def test_kill_9_in_any_node_loses_nothing(runs: Runs, finished: Runs, node: str,
 
 @pytest.mark.slow
 def test_a_killed_training_goes_on_from_its_checkpoint(runs: Runs) -> None:
-    process = runs.begin(*START, "--sample-cap", "160", FAKE_AXOLOTL_STEP_S="0.05")
+    process = runs.begin(*START, FAKE_SCRIPT="sound", FAKE_AXOLOTL_STEP_S="0.05")
     until = time.monotonic() + 60
     while not list(runs.root.glob("*/trials/1/train/checkpoints/checkpoint-*/whole")):
         assert process.poll() is None, process.communicate()
@@ -203,7 +203,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint(runs: Runs) -> None:
     process.kill()
     process.communicate()
     (folder,) = runs.folders()
-    runs.call("--resume", folder.id, "--plain")
+    runs.call("--resume", folder.id, "--plain", FAKE_SCRIPT="sound")
     training = read_state(folder)["trials"][0].training
     assert training is not None
     assert training.resumed_from_step > 0
