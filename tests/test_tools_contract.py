@@ -203,7 +203,9 @@ def test_an_engine_that_fails_on_a_full_disk_stops_the_run(tmp_path: Path) -> No
         pytest.skip("mounting a small disk needs root")
     try:
         assert add(worker(tmp_path, ADD), place / "fits").total == 3
-        with pytest.raises(StorageError, match=r"the adder engine failed and the disk of .* is full"):
+        with pytest.raises(StorageError, match=r"the adder engine failed because the disk of .* is full"):
             add(worker(tmp_path, 'open(folder + "/big", "wb").write(bytes(2_000_000))'), place / "does not")
+        with pytest.raises(StorageError, match="is full"):  # on a large disk, where the engine has cleared away
+            add(worker(tmp_path, 'raise OSError(28, "No space left on device")'), tmp_path / "large")
     finally:
         subprocess.run(["umount", str(place)], check=True)

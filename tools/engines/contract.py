@@ -7,8 +7,10 @@ finished training or evaluation is never repeated after a crash, and a stale one
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping
@@ -150,7 +152,7 @@ def judge(engine: Engine, digest: str, answer: type[R], folder: Path, code: int 
     log = folder / "run.log"
     failure = folder / worker_io.FAILURE
     if not (folder / worker_io.RESULT).exists():
-        _refuse_full_disk(engine, folder)
+        _refuse_full_disk(engine, folder, failure.read_text() if failure.exists() else "")
     if failure.exists():
         try:
             failed = Failed.model_validate_json(failure.read_text())
@@ -172,12 +174,15 @@ def judge(engine: Engine, digest: str, answer: type[R], folder: Path, code: int 
     raise _error(engine, "ENV", f"exited with {code} and left no failure.json", log)
 
 
-def _refuse_full_disk(engine: Engine, folder: Path) -> None:
-    """A full disk is nothing that another trial could mend: it stops the run, which can go on. Raises StorageError."""
+def _refuse_full_disk(engine: Engine, folder: Path, said: str) -> None:
+    """A full disk is nothing that another trial could mend: it stops the run, which can go on. Raises StorageError.
+
+    `said` is the engine's own account: it may have cleared away what did not fit, so that there is space again.
+    """
     free = shutil.disk_usage(folder).free
-    if free < FULL_BYTES:
+    if free < FULL_BYTES or os.strerror(errno.ENOSPC) in said:
         raise StorageError(
-            f"the {engine.name} engine failed and the disk of {folder} is full ({free / 1e6:.0f} MB are free)",
+            f"the {engine.name} engine failed because the disk of {folder} is full ({free / 1e6:.0f} MB are free)",
             "Free some space, then resume.",
         )
 
