@@ -20,6 +20,8 @@ from memory.layout import RunFolder
 from memory.ledger import LEDGER_SCHEMA
 from memory.state import State
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 START = ("--benchmark", "spell_backward", "--budget", "20m", "--max-trials", "2", "--plain")
 
@@ -157,7 +159,6 @@ def test_resuming_a_finished_run_shows_its_result_and_repeats_nothing(finished: 
     assert finished_work(folder) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("node", "trial"),
     [
@@ -191,7 +192,6 @@ def test_kill_9_in_any_node_loses_nothing(runs: Runs, finished: Runs, node: str,
     assert outcome(read_state(folder)) == outcome(read_state(undisturbed))
 
 
-@pytest.mark.slow
 def test_a_killed_training_goes_on_from_its_checkpoint(runs: Runs) -> None:
     process = runs.begin(*START, FAKE_SCRIPT="sound", FAKE_AXOLOTL_STEP_S="0.05")
     until = time.monotonic() + 60
@@ -210,7 +210,6 @@ def test_a_killed_training_goes_on_from_its_checkpoint(runs: Runs) -> None:
     assert [point.step for point in training.losses] == list(range(1, training.steps + 1))
 
 
-@pytest.mark.slow
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runs: Runs) -> None:
     process = runs.begin(*START, FAKE_AXOLOTL_STEP_S="0.05")
     until = time.monotonic() + 60
@@ -238,7 +237,6 @@ def test_failures_in_data_configuration_and_training_go_back_to_the_planner(runs
     assert "Failure in data_engineer" in text
 
 
-@pytest.mark.slow
 def test_a_single_training_row_has_no_error_bar_and_so_no_score_of_its_own(runs: Runs) -> None:
     runs.call("--benchmark", "spell_backward", "--budget", "20m", "--plain", FAKE_SCRIPT="one_row", code=3)
     (trial,) = read_state(runs.folders()[0])["trials"]
@@ -246,7 +244,6 @@ def test_a_single_training_row_has_no_error_bar_and_so_no_score_of_its_own(runs:
     assert trial.train_score is None
 
 
-@pytest.mark.slow
 def test_a_server_that_dies_in_an_evaluation_is_started_once_more(runs: Runs, tmp_path: Path) -> None:
     out, _ = runs.call(*START, FAKE_VLLM_DIE_AT="450", FAKE_VLLM_ONCE=str(tmp_path / "died"))
     assert "scoring again with a fresh server" in out
@@ -254,7 +251,6 @@ def test_a_server_that_dies_in_an_evaluation_is_started_once_more(runs: Runs, tm
     assert json.loads((folder.root / "report.json").read_text())["budget"]["server_starts"] == 2
 
 
-@pytest.mark.slow
 def test_a_server_that_dies_again_and_again_stops_the_run_which_can_go_on(runs: Runs) -> None:
     _, err = runs.call(*START, FAKE_VLLM_DIE_AT="150", code=1)
     (folder,) = runs.folders()
@@ -263,7 +259,6 @@ def test_a_server_that_dies_again_and_again_stops_the_run_which_can_go_on(runs: 
     runs.call("--resume", folder.id, "--plain")
 
 
-@pytest.mark.slow
 def test_a_request_that_fails_is_never_an_empty_answer(runs: Runs) -> None:
     _, err = runs.call(*START, FAKE_VLLM_FAIL_AT="150", code=1)
     assert "no room" in err
@@ -271,7 +266,6 @@ def test_a_request_that_fails_is_never_an_empty_answer(runs: Runs) -> None:
     assert read_state(folder)["baseline"] is None
 
 
-@pytest.mark.slow
 def test_a_fork_changes_the_plan_and_leaves_the_old_run_alone(finished: Runs) -> None:
     folder = finished.folders()[0]
     out, _ = finished.call("--history", folder.id, "--json")
@@ -302,7 +296,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_one_clear_line_and_nothing_is_lost(small_disk: Path, tmp_path: Path) -> None:
     runs = Runs(small_disk / "runs", tmp_path / "cache")
     _, err = runs.call(*START, code=1)
