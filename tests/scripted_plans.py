@@ -21,8 +21,8 @@ def failing_thrice(brief: Brief) -> Plan | Stop:
 
 
 def sound(brief: Brief) -> Plan | Stop:
-    """One trial that takes some time."""
-    return follow([("sound", DataRecipe(operators=(Select(rows=64),)), GOOD.model_copy(update={"epochs": 4}))], brief)
+    """One trial that trains for longer than the half minute after which a checkpoint is written."""
+    return follow([("sound", DataRecipe(operators=(Select(rows=64),)), GOOD.model_copy(update={"epochs": 8}))], brief)
 
 
 def small(brief: Brief) -> Plan | Stop:

@@ -77,7 +77,7 @@ def test_kill_9_in_the_middle_of_a_training_and_resume(tmp_path: Path) -> None:
     (trial,) = read_state(folder)["trials"]
     assert trial.training is not None, out
     assert trial.training.resumed_from_step > 0
-    assert [point.step for point in trial.training.losses] == list(range(1, 65))
+    assert [point.step for point in trial.training.losses] == list(range(1, 129))
     assert trial.score is not None
     assert trial.score.value > 0.3, "what was learnt before the kill is there"
     assert (folder.baseline / "result.json").stat().st_mtime_ns == baseline
