@@ -23,7 +23,7 @@ from memory.records import (
     Verdict,
 )
 
-GRAPH_VERSION = 1
+GRAPH_VERSION = 2
 """Raised whenever a node or a state field is renamed: a run of another version is refused, not misread."""
 
 STATE_TYPES = tuple(each for each in vars(records).values() if isinstance(each, type) and issubclass(each, Record))

@@ -1,0 +1,82 @@
+"""A trial as it is decided before anything is spent on it: its data, its training, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from memory.records.operators import Operator, Select
+from memory.records.record import Record
+
+
+class DataRecipe(Record):
+    """How the training file is made: operators, applied in order to the benchmark's training split."""
+
+    operators: tuple[Operator, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """Rows that the last `select` allows, or None where the recipe takes all."""
+        return next((op.rows for op in reversed(self.operators) if isinstance(op, Select)), None)
+
+
+class TrainingRecipe(Record):
+    """The dozen settings of a training that a planner reasons about."""
+
+    method: Literal["lora", "qlora", "full"] = "lora"
+    learning_rate: float = Field(gt=0)
+    epochs: float = Field(gt=0)
+    batch_size: int = Field(default=8, ge=1)
+    """Effective batch in rows: micro-batch times accumulation."""
+    micro_batch: int = Field(default=8, ge=1)
+    """Rows in memory at once; the out-of-memory ladder halves it and keeps the effective batch."""
+    lora_rank: int = Field(default=16, ge=1)
+    lora_alpha: int = Field(default=32, ge=1)
+    lora_dropout: float = Field(default=0.0, ge=0, lt=1)
+    warmup_ratio: float = Field(default=0.05, ge=0, le=0.5)
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    weight_decay: float = Field(default=0.0, ge=0)
+    sequence_len: int = Field(default=512, ge=16)
+    """Longest training row in tokens; longer rows are refused by the validator, never cut."""
+    order: Literal["shuffled", "file"] = "shuffled"
+    """`file` trains the rows in the order of the training file, each epoch anew: a curriculum."""
+    continue_from: int | None = None
+    """The trial whose trained weights this training goes on from, with a fresh optimiser; None starts from the base
+    model."""
+    snapshots: int = Field(default=0, ge=0, le=8)
+    """How often, evenly over the training and before its end, the weights are kept and scored on validation: the best
+    of them and the end is the trial's model, and a score that falls twice ends the training. 0 scores the end only."""
+    seed: int = 0
+
+
+class Change(Record):
+    """The one factor in which a plan differs from its parent."""
+
+    factor: str
+    """A field of the recipes (`learning_rate`, `epochs`, `rows`, ...), or `several`."""
+    before: str
+    after: str
+
+
+class Plan(Record):
+    """One trial, decided before anything is spent on it."""
+
+    number: int = Field(ge=1)
+    parent: int | None
+    """The trial this one grows from; None grows from the base model."""
+    diagnosis: str
+    """What the parent's figures show; the reason for the change."""
+    hypothesis: str
+    change: Change | None
+    """None for a first trial, which has nothing to differ from."""
+    repeats: int | None = None
+    """The trial whose recipe this one runs again under another seed, to tell its gain from noise; None for a new
+    recipe."""
+    expected_gain: float
+    """Expected difference of the validation metric against the incumbent, in units of the metric."""
+    data: DataRecipe
+    training: TrainingRecipe
+    proposer: Literal["search", "llm"]
+    predicted_seconds: float = Field(ge=0)
+    """What the planner thinks the whole trial costs."""

@@ -1,0 +1,97 @@
+"""A measured metric with its error bar, the outcomes behind it, and paired comparisons."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from memory.records.record import Record
+
+
+class Subset(Record):
+    """A score over one part of the items."""
+
+    value: float
+    n: int
+
+
+class Score(Record):
+    """A measured metric. It always has n and an error bar; without them it is not a score."""
+
+    metric: str
+    higher_is_better: bool = True
+    split: Literal["train", "validation", "test"]
+    shots: int = Field(ge=0)
+    """Worked examples in the prompt."""
+    value: float
+    n: int = Field(ge=1)
+    stderr: float = Field(ge=0)
+    """Standard error of `value` over items."""
+    ci_low: float
+    ci_high: float
+    """95 % interval: Wilson for right-or-wrong items, bootstrap otherwise."""
+    parsed: int = Field(ge=0)
+    """Items whose output held an answer at all; the others score 0 and stay in n."""
+    truncated: int = Field(default=0, ge=0)
+    """Items whose output hit the token limit."""
+    samples: int = Field(default=1, ge=1)
+    """Samples per item; an item's score is their mean (avg@k)."""
+    subsets: dict[str, Subset] = Field(default_factory=dict)
+    outcomes: str
+    """JSONL of `Outcome`, relative to the run's folder."""
+    seconds: float = Field(ge=0)
+    """Wall clock of the evaluation."""
+    generation_seconds: float = Field(default=0.0, ge=0)
+    """Part of it in which the server generated."""
+
+
+class Outcome(Record):
+    """One output to one item."""
+
+    id: str
+    sample: int = 0
+    prompt: str
+    output: str
+    answer: str | None
+    """What was extracted from the output; None where nothing was."""
+    gold: str
+    score: float
+    subset: str = ""
+    finish: str
+    """`stop`, or `length` where the token limit cut the output."""
+    output_tokens: int
+
+
+class ConstantAnswer(Record):
+    """The best score that one answer, always given, would get: the floor of a closed-answer task."""
+
+    answer: str
+    value: float
+    n: int
+
+
+class Comparison(Record):
+    """Two scores on the same items, paired."""
+
+    against: str
+    """`base zero-shot`, `base few-shot`, or `trial N`."""
+    n: int
+    difference: float
+    """Mean of the per-item differences; positive is better."""
+    ci_low: float
+    ci_high: float
+    wins: int
+    losses: int
+    p_value: float
+    """Two-sided: exact McNemar for right-or-wrong items, paired bootstrap otherwise."""
+    method: Literal["mcnemar", "bootstrap"]
+
+
+class ErrorClass(Record):
+    """Wrong outputs of one kind."""
+
+    name: Literal["unparsable", "truncated", "wrong answer", "repetition", "right answer, wrong format"]
+    count: int
+    examples: tuple[str, ...] = ()
+    """Ids of validation items."""

@@ -1,0 +1,53 @@
+"""What the person asked for, and the model that is tuned."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from memory.records.record import Record
+
+
+class Budget(Record):
+    """What a run may spend."""
+
+    seconds: float = Field(gt=0)
+    """Wall clock of the whole run in seconds, baseline and sealed test included."""
+    max_trials: int | None = Field(default=None, ge=1)
+    """At most this many trials, failed ones included; None leaves the clock to decide."""
+
+
+class Task(Record):
+    """What the person asked for."""
+
+    base_model: str
+    """`smollm2`, a local folder, or a hub id."""
+    benchmark: str
+    """A name in the table of benchmarks."""
+    description: str = ""
+    """What the person says about the task, in words."""
+    raw_data: tuple[str, ...] = ()
+    """Further training sources (JSONL files) beside the benchmark's own training split."""
+    metric: str
+    higher_is_better: bool = True
+    sample_cap: int | None = Field(default=None, ge=1)
+    """At most this many training rows per trial; None leaves the planner to decide."""
+    budget: Budget
+    seed: int = 0
+    """Seeds data selection, training and the sampler; a trial's own seed lies in its recipes."""
+
+
+class BaseModelCard(Record):
+    """The model that is tuned, as it lies on this machine."""
+
+    name: str
+    path: str
+    """Absolute folder with config.json, weights and tokenizer."""
+    chat_template: str
+    """`own`, or the name of the default template given to a model without one."""
+    sha256: str
+    """Hash over the weight files."""
+    parameters: int
+    """Number of weights."""
+    hidden_size: int
+    layers: int
+    licence: str = "unknown"

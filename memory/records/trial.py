@@ -1,0 +1,80 @@
+"""A plan and all that came of it; the baseline before, and the sealed test at the end."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from memory.records.dataset import DatasetCard
+from memory.records.plan import Plan
+from memory.records.record import Decision, Record
+from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Score
+from memory.records.task import BaseModelCard
+from memory.records.training import TrainingRun
+from memory.records.verdict import Failure, Verdict
+
+
+class Lesson(Record):
+    """What a trial taught, with the figures that show it."""
+
+    text: str
+    trials: tuple[int, ...]
+    evidence: str
+
+
+class Trial(Record):
+    """A plan and all that came of it. A failed trial is a trial like any other."""
+
+    plan: Plan
+    decision: Decision
+    arithmetic: str
+    """The numbers that made the decision, in one line."""
+    dataset: DatasetCard | None = None
+    verdict: Verdict | None = None
+    training: TrainingRun | None = None
+    score: Score | None = None
+    """On validation."""
+    train_score: Score | None = None
+    """On a sample of the rows that were trained on: tells under-fitting from over-fitting."""
+    comparison: Comparison | None = None
+    """Against the incumbent of that moment."""
+    errors: tuple[ErrorClass, ...] = ()
+    expectation_met: bool | None = None
+    """Whether the gain reached the plan's expectation; None where nothing was scored."""
+    failure: Failure | None = None
+    seconds: float = Field(ge=0)
+    """Wall clock from plan to decision."""
+
+    @property
+    def number(self) -> int:
+        """The trial's number, from 1."""
+        return self.plan.number
+
+
+class Baseline(Record):
+    """The untouched model on validation: what every trial has to beat."""
+
+    model: BaseModelCard
+    zero_shot: Score
+    few_shot: Score
+    constant: ConstantAnswer | None = None
+    """None where answers are open."""
+
+    @property
+    def better(self) -> Score:
+        """The better of the two prompts; a first trial is compared with it."""
+        sign = 1 if self.zero_shot.higher_is_better else -1
+        return max(self.zero_shot, self.few_shot, key=lambda score: sign * score.value)
+
+
+class SealedTest(Record):
+    """The sealed test, opened once."""
+
+    zero_shot: Score
+    few_shot: Score
+    tuned: Score | None
+    """None where no trial was accepted."""
+    incumbent: int | None
+    """The accepted trial that was scored."""
+    against_zero: Comparison | None
+    against_few: Comparison | None
+    constant: ConstantAnswer | None
