@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 from memory.layout import read_rows, write_rows
-from memory.records import Outcome
+from memory.records import Outcome, OwnTask
 from tools import benchmarks
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.engines import worker_io
@@ -30,7 +30,8 @@ def answer(folder: Path) -> None:
     """Run every evaluation of the request in turn."""
     request = worker_io.read_request(folder)
     inputs = json.loads((folder / "inputs.json").read_text())
-    benchmark = benchmarks.get(request["benchmark"])
+    own = OwnTask.model_validate(request["own"]) if request["own"] else None
+    benchmark = benchmarks.named(request["benchmark"], own)
     work = []
     for wanted in request["evaluations"]:
         files = inputs["files"][wanted["name"]]

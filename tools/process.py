@@ -110,25 +110,29 @@ def start(
     env: Mapping[str, str] | None = None,
     installing: bool = False,
     output_limit: int = OUTPUT_LIMIT_BYTES,
+    stdin: int | None = None,
 ) -> Process:
-    """Start argv with an empty stdin, its output appended to `log`. `env` is added to the inherited allow-list.
+    """Start argv, its output appended to `log`. `env` is added to the inherited allow-list.
 
-    Raises EngineError (ENV) where the program does not exist.
+    The child's stdin is empty, or the file descriptor `stdin` (the end of a socket, to talk both ways), which the
+    caller then closes. Raises EngineError (ENV) where the program does not exist.
     """
     words = [str(word) for word in argv]
     child_env = child_environment(env, installing=installing)
     if shutil.which(words[0], path=child_env.get("PATH")) is None:
         raise EngineError("ENV", f"there is no program {words[0]}", log=str(log))
     log.parent.mkdir(parents=True, exist_ok=True)
+    handed = "-" if stdin is None else str(stdin)
     with log.open("ab") as output:
         popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(SUPERVISOR), str(os.getpid()), str(output_limit), "--", *words],
+            [sys.executable, "-I", "-S", str(SUPERVISOR), str(os.getpid()), str(output_limit), handed, "--", *words],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             bufsize=0,
             cwd=cwd,
             env=child_env,
+            pass_fds=() if stdin is None else (stdin,),
             start_new_session=True,
         )
     return Process(popen, words, log)

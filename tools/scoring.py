@@ -12,7 +12,7 @@ from typing import Literal
 
 from memory.errors import EngineError, InputError, ServerError
 from memory.layout import made, read_rows, sha256_of
-from memory.records import Outcome, Record, Score, Subset
+from memory.records import Outcome, OwnTask, Record, Score, Subset
 from tools import statistics, weights_proof
 from tools.benchmarks.benchmark import Benchmark
 from tools.engines import contract, worker_io
@@ -56,6 +56,8 @@ class ScoreRequest(Record):
     """What decides the outcomes; the lighteval worker reads it."""
 
     benchmark: str
+    own: OwnTask | None = None
+    """The person's own task of that name; None for a benchmark of the table."""
     weights_sha256: str
     served_name: str
     max_new_tokens: int
@@ -124,6 +126,7 @@ def _request(benchmark: Benchmark, evaluations: Sequence[Evaluation], weights_sh
         raise InputError("a few-shot evaluation was asked for without a file of examples")
     return ScoreRequest(
         benchmark=benchmark.name,
+        own=benchmark.own,
         weights_sha256=weights_sha256,
         served_name=SERVED_NAME,
         max_new_tokens=benchmark.max_new_tokens,

@@ -59,8 +59,8 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def start_child(argv: list[str], output: int) -> int:
-    """Fork and exec argv in a new session with stdin empty and its output in the pipe; the child dies if we do."""
+def start_child(argv: list[str], stdin: int, output: int) -> int:
+    """Fork and exec argv in a new session with that stdin and its output in the pipe; the child dies if we do."""
     me = os.getpid()
     pid = os.fork()
     if pid:
@@ -73,8 +73,8 @@ def start_child(argv: list[str], output: int) -> int:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
+        os.dup2(stdin, 0)
+        os.close(stdin)
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.execvp(argv[0], argv)
@@ -96,8 +96,8 @@ class Supervisor:
         self.ending: float | None = None
         """Monotonic time at which everything is killed, once an end was asked for."""
 
-    def run(self, argv: list[str]) -> int:
-        """Supervise argv to its end and return its exit code."""
+    def run(self, argv: list[str], stdin: int) -> int:
+        """Supervise argv, with the file descriptor `stdin` as its input, to its end and return its exit code."""
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         events = selectors.DefaultSelector()
         woken, wake = os.pipe()
@@ -109,8 +109,9 @@ class Supervisor:
         signal.signal(signal.SIGTERM, lambda *_: self.end(5.0))
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        self.child = start_child(argv, child_output)
+        self.child = start_child(argv, stdin, child_output)
         os.close(child_output)
+        os.close(stdin)
         events.register(0, selectors.EVENT_READ, self.read_orders)
         events.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096) and None)
         events.register(output, selectors.EVENT_READ, lambda: self.copy(output) is False and events.unregister(output))
@@ -211,11 +212,12 @@ class Supervisor:
 
 
 def main() -> None:
-    """supervisor.py PARENT-PID OUTPUT-LIMIT-BYTES -- ARGV..."""
-    parent, limit, dashes, *argv = sys.argv[1:]
+    """supervisor.py PARENT-PID OUTPUT-LIMIT-BYTES STDIN -- ARGV...; STDIN is a file descriptor, or - for no input."""
+    parent, limit, handed, dashes, *argv = sys.argv[1:]
     if dashes != "--" or not argv:
-        raise SystemExit("usage: supervisor.py PARENT-PID OUTPUT-LIMIT-BYTES -- ARGV...")
-    sys.exit(Supervisor(int(parent), int(limit)).run(argv))
+        raise SystemExit("usage: supervisor.py PARENT-PID OUTPUT-LIMIT-BYTES STDIN -- ARGV...")
+    stdin = os.open(os.devnull, os.O_RDONLY) if handed == "-" else int(handed)
+    sys.exit(Supervisor(int(parent), int(limit)).run(argv, stdin))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,42 @@
 """The vocabulary: frozen records that every floor speaks. Paths in records are relative to the run's folder."""
 
-from memory.records.dataset import DatasetCard, Dropped, RowGroup
-from memory.records.operators import Deduplicate, Filter, MapTemplate, Mix, Operator, Select
+from memory.records.dataset import DatasetCard, Dropped, Lengths, RowGroup
+from memory.records.metric import (
+    ExactMatch,
+    JsonFields,
+    Metric,
+    MultipleChoice,
+    Numeric,
+    PythonFunction,
+    Regex,
+    RougeL,
+    TokenF1,
+)
+from memory.records.operators import (
+    Augment,
+    Deduplicate,
+    Filter,
+    MapTemplate,
+    Mix,
+    NearDeduplicate,
+    Operator,
+    Order,
+    PassRate,
+    Sampling,
+    Select,
+    SelfDistil,
+)
+from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
 from memory.records.record import Decision, FailureKind, NodeName, Record
-from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Outcome, Score, Subset
+from memory.records.score import Comparison, ConstantAnswer, ErrorClass, GuardScore, Outcome, Score, Subset
 from memory.records.task import BaseModelCard, Budget, Task
-from memory.records.training import LossPoint, TrainingRun
+from memory.records.training import LossPoint, Snapshot, TrainingRun
 from memory.records.trial import Baseline, Lesson, SealedTest, Trial
-from memory.records.verdict import Check, Failure, Verdict
+from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
+    "Augment",
     "BaseModelCard",
     "Baseline",
     "Budget",
@@ -24,24 +50,45 @@ __all__ = [
     "Deduplicate",
     "Dropped",
     "ErrorClass",
+    "ExactMatch",
     "Failure",
     "FailureKind",
     "Filter",
+    "GuardScore",
+    "HeldOut",
+    "JsonFields",
+    "Lengths",
     "Lesson",
     "LossPoint",
     "MapTemplate",
+    "Metric",
     "Mix",
+    "MultipleChoice",
+    "NearDeduplicate",
     "NodeName",
+    "Numeric",
     "Operator",
+    "Order",
     "Outcome",
+    "OwnFile",
+    "OwnTask",
+    "PassRate",
     "Plan",
+    "PythonFunction",
     "Record",
+    "Regex",
+    "RougeL",
     "RowGroup",
+    "Sampling",
     "Score",
     "SealedTest",
     "Select",
+    "SelfDistil",
+    "Snapshot",
     "Subset",
+    "SweepPoint",
     "Task",
+    "TokenF1",
     "TrainingRecipe",
     "TrainingRun",
     "Trial",

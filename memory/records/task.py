@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from memory.records.own_task import OwnTask
 from memory.records.record import Record
 
 
@@ -22,7 +23,9 @@ class Task(Record):
     base_model: str
     """`smollm2`, a local folder, or a hub id."""
     benchmark: str
-    """A name in the table of benchmarks."""
+    """A name in the table of benchmarks, or the name of the person's own task."""
+    own: OwnTask | None = None
+    """The person's own data and metric; None for a benchmark of the table."""
     description: str = ""
     """What the person says about the task, in words."""
     raw_data: tuple[str, ...] = ()
@@ -32,6 +35,10 @@ class Task(Record):
     sample_cap: int | None = Field(default=None, ge=1)
     """At most this many training rows per trial; None leaves the planner to decide."""
     budget: Budget
+    guards: tuple[str, ...] = ()
+    """Benchmarks of the table that must not become worse."""
+    guard_margin: float = Field(default=0.05, ge=0, le=1)
+    """Largest loss of a guard's metric, against the untouched model, with which a trial can be accepted."""
     seed: int = 0
     """Seeds data selection, training and the sampler; a trial's own seed lies in its recipes."""
 

@@ -1,8 +1,9 @@
-"""The benchmarks, in one table. A new one is a file in this folder and a line here."""
+"""The benchmarks: ours in one table, where a new one is a file in this folder and a line here; and a person's own."""
 
 from difflib import get_close_matches
 
 from memory.errors import InputError
+from memory.records import OwnTask, Task
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
@@ -28,8 +29,24 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
+def of(task: Task) -> Benchmark:
+    """The benchmark of a task. Raises InputError for an unknown name."""
+    return named(task.benchmark, task.own)
+
+
+def named(name: str, own: OwnTask | None) -> Benchmark:
+    """The person's own task, where there is one, else the benchmark of that name. Raises InputError for an unknown
+    name."""
+    if own is None:
+        return get(name)
+    # Own tasks and their metrics are built on this package, so that it cannot import them while it is imported itself.
+    from tools.own_task.benchmark import benchmark_of
+
+    return benchmark_of(own)
+
+
 def get(name: str) -> Benchmark:
-    """The benchmark of that name. Raises InputError that names the nearest ones."""
+    """The benchmark of ours of that name. Raises InputError that names the nearest ones."""
     if name in BENCHMARKS:
         return BENCHMARKS[name]
     near = get_close_matches(name, BENCHMARKS, n=3, cutoff=0.4)

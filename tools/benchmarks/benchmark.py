@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory.records import Record
+from memory.records import OwnTask, Record
 
 Split = Literal["train", "validation", "test"]
 
@@ -65,3 +65,5 @@ class Benchmark:
     temperature: float = 0.0
     samples: int = 1
     """Outputs per item; an item's score is their mean (avg@k)."""
+    own: OwnTask | None = None
+    """The person's task that it was made of: its splits come from files, and `draw` yields what is in them."""

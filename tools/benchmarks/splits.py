@@ -1,7 +1,8 @@
 """The splits of a benchmark on disk: drawn once, disjoint by content, named by hash, the test split sealed.
 
 The test split is drawn first and the training split last, each leaving out what the earlier ones hold. So the test
-keeps the benchmark's own distribution, and it is the training rows that make way.
+keeps the benchmark's own distribution, and it is the training rows that make way. A person's own task brings its splits
+along; they are written in the same way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from memory.layout import disk, made, read_record, read_rows, sha256_of, write_r
 from memory.records import Record
 from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.decontamination import fingerprints, normalised
+from tools.own_task import findings
+from tools.own_task.splitting import own_splits
 
 FINGERPRINTS: dict[Split, str] = {"validation": "validation_fingerprints.json", "test": "test_fingerprints.json"}
 """Hashed texts of the held-out splits, in the data folder: the validator compares with them and never opens the
@@ -54,6 +57,7 @@ class Manifest(Record):
     seed: int
     """Each split derives a seed of its own from it."""
     sizes: Sizes
+    """Items that were wanted; of an own task, whose files decide, those that there are."""
     splits: dict[Split, SplitFile]
     fingerprints: dict[Split, str]
     """sha256 of the fingerprint files."""
@@ -63,11 +67,13 @@ def write_splits(benchmark: Benchmark, data: Path, sealed: Path, sizes: Sizes, s
     """Draw the splits into `data` (training, validation, manifest, fingerprints) and `sealed` (test), once.
 
     A second call checks the hashes of all files and writes nothing. Raises InputError where the benchmark has too few
-    distinct questions, or the folder holds other splits than asked for; StorageError where a file was altered.
+    distinct questions, its files cannot be used, or the folder holds other splits than asked for; StorageError where a
+    file was altered.
     """
     if manifest_path(data).exists():
         manifest = read_record(manifest_path(data), Manifest)
-        asked = (benchmark.name, benchmark.source, sizes, seed)
+        wanted = manifest.sizes if benchmark.own else sizes
+        asked = (benchmark.name, benchmark.source, wanted, seed)
         if asked != (manifest.benchmark, manifest.source, manifest.sizes, manifest.seed):
             raise InputError(
                 f"{data} holds other splits: {manifest.benchmark} from {manifest.source}, seed {manifest.seed}",
@@ -98,6 +104,12 @@ def read_items(path: Path) -> list[Item]:
     return list(read_rows(path, Item))
 
 
+def read_findings(data: Path) -> findings.Findings | None:
+    """What was odd about the rows of an own task, once its splits are written; None for a benchmark of the table."""
+    path = data / findings.FILE
+    return read_record(path, findings.Findings) if path.exists() else None
+
+
 def manifest_path(data: Path) -> Path:
     """Where the manifest lies."""
     return data / "manifest.json"
@@ -115,13 +127,13 @@ def _write(benchmark: Benchmark, data: Path, sealed: Path, sizes: Sizes, seed: i
     made(data)
     with disk(sealed):
         made(sealed).chmod(0o700)
-    seen: set[str] = set()
-    wanted: tuple[tuple[Split, int], ...] = (
-        ("test", sizes.test),
-        ("validation", sizes.validation),
-        ("train", sizes.train),
-    )
-    drawn = {split: _distinct(benchmark, split, size, seed, seen) for split, size in wanted}
+    if benchmark.own:
+        own = own_splits(benchmark.own, seed)
+        drawn = {split: (items, own.repeats[split]) for split, items in own.items.items()}
+        sizes = Sizes(**{split: len(items) for split, items in own.items.items()})
+        write_record(data / findings.FILE, own.findings)
+    else:
+        drawn = _draw(benchmark, sizes, seed)
     splits: dict[Split, SplitFile] = {}
     for split, (items, duplicates) in drawn.items():
         path = split_path(split, data, sealed)
@@ -144,6 +156,17 @@ def _write(benchmark: Benchmark, data: Path, sealed: Path, sizes: Sizes, seed: i
     )
     write_record(manifest_path(data), manifest)
     return manifest
+
+
+def _draw(benchmark: Benchmark, sizes: Sizes, seed: int) -> dict[Split, tuple[list[Item], int]]:
+    """Items of each split, and the candidates left out."""
+    seen: set[str] = set()
+    wanted: tuple[tuple[Split, int], ...] = (
+        ("test", sizes.test),
+        ("validation", sizes.validation),
+        ("train", sizes.train),
+    )
+    return {split: _distinct(benchmark, split, size, seed, seen) for split, size in wanted}
 
 
 def _distinct(benchmark: Benchmark, split: Split, size: int, seed: int, seen: set[str]) -> tuple[list[Item], int]:

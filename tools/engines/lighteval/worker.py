@@ -20,7 +20,7 @@ from lighteval.logging.evaluation_tracker import EvaluationTracker
 from lighteval.pipeline import ParallelismManager, PipelineParameters
 
 from memory.layout import read_rows, write_rows
-from memory.records import Outcome
+from memory.records import Outcome, OwnTask
 from tools import benchmarks
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.engines import worker_io
@@ -53,7 +53,8 @@ def answer(folder: Path) -> None:
     """Run every evaluation of the request in turn; the result is written when all are done."""
     request = worker_io.read_request(folder)
     inputs = json.loads((folder / "inputs.json").read_text())
-    benchmark = benchmarks.get(request["benchmark"])
+    own = OwnTask.model_validate(request["own"]) if request["own"] else None
+    benchmark = benchmarks.named(request["benchmark"], own)
     work = [(wanted, *rows_of(wanted, inputs["files"][wanted["name"]])) for wanted in request["evaluations"]]
     progress = Progress(folder, sum(len(items) for _, items, _ in work) * request["samples"])
     measured = []
