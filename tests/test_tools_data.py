@@ -1,4 +1,4 @@
-"""Training files: what each operator keeps, where rows come from, what is reused, and what the row checks find."""
+"""Training files: where rows come from, what the card says, what is reused and what is built anew."""
 
 import json
 from collections import Counter
@@ -10,25 +10,23 @@ import pytest
 from memory.errors import TrialError
 from memory.layout import write_rows
 from memory.records import (
-    Check,
     DataRecipe,
     DatasetCard,
     Deduplicate,
-    Filter,
-    MapTemplate,
+    Lengths,
     Mix,
+    NearDeduplicate,
     Operator,
-    Record,
+    Outcome,
+    PassRate,
     RowGroup,
     Select,
+    SelfDistil,
 )
-from tools import data_operators
-from tools.benchmarks import get
 from tools.benchmarks.benchmark import Item
-from tools.benchmarks.splits import Sizes, read_items, write_splits
 from tools.data import TrainingRow, make_training_file, read_training_rows
 from tools.decontamination import fingerprints
-from tools.row_checks import check_rows
+from tools.operators.rows import Sample
 
 
 @pytest.fixture
@@ -58,10 +56,19 @@ def chat(tmp_path: Path) -> Path:
     return path
 
 
-def build(train: Path, *operators: Operator, raw: Path | None = None) -> tuple[DatasetCard, list[TrainingRow]]:
+def build(
+    train: Path, *operators: Operator, raw: Path | None = None, sample: Sample | None = None, weights: str = "base"
+) -> tuple[DatasetCard, list[TrainingRow]]:
     sources = {"chat": raw} if raw else {}
-    recipe = DataRecipe(operators=operators)
-    card = make_training_file(recipe, source="lucky", train=train, raw=sources, cache=train.parent / "cache")
+    card = make_training_file(
+        DataRecipe(operators=operators),
+        source="lucky",
+        train=train,
+        raw=sources,
+        cache=train.parent / "cache",
+        sample=sample,
+        models={None: weights, 2: "second"},
+    )
     return card, read_training_rows(Path(card.path))
 
 
@@ -71,7 +78,32 @@ def failure(train: Path, *operators: Operator, raw: Path | None = None) -> Trial
     return caught.value
 
 
-# --- operators ----------------------------------------------------------------------------------------------------
+class Model:
+    """Knows every answer; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[int | None] = []
+
+    def __call__(self, trial: int | None, items: Sequence[Item], samples: int, temperature: float) -> list[Outcome]:
+        self.asked.append(trial)
+        return [
+            Outcome(
+                id=item.id,
+                sample=sample,
+                prompt=item.prompt,
+                output=f"{item.answer}.",
+                answer=item.answer,
+                gold=item.answer,
+                score=1.0,
+                finish="stop",
+                output_tokens=2,
+            )
+            for item in items
+            for sample in range(samples)
+        ]
+
+
+# --- rows and card ------------------------------------------------------------------------------------------------
 
 
 def test_without_operators_every_item_becomes_a_chat(train: Path) -> None:
@@ -81,95 +113,34 @@ def test_without_operators_every_item_becomes_a_chat(train: Path) -> None:
         "id": "train-1",
         "messages": [{"role": "user", "content": "Is 1 a lucky number?"}, {"role": "assistant", "content": "Yes"}],
         "source": "lucky",
+        "answered_by": "source",
     }
     assert card.mean_answer_chars == pytest.approx(2.75)
 
 
-def test_a_filter_sees_texts_lengths_and_columns(train: Path) -> None:
-    card, rows = build(train, Filter(where="answer = 'Yes' AND n < 6 AND parity = 'odd' AND prompt_chars > 5"))
-    assert [row.id for row in rows] == ["train-1", "train-3", "train-5"]
-    (dropped,) = card.dropped
-    assert dropped.rows == 37
-    assert dropped.examples[0] == "train-0: Is 0 a lucky number? -> No"
-
-
-@pytest.mark.parametrize(
-    ("where", "says"),
-    [
-        ("lenght > 3", 'Referenced column "lenght" not found'),
-        ("n >", "syntax error"),
-        ("n = 1); DROP TABLE training_rows; SELECT (1 = 1", "more than one expression"),
-        ("EXISTS (SELECT * FROM read_text('/etc/hostname'))", "file system operations are disabled"),
-        ("EXISTS (SELECT * FROM read_csv('http://localhost/x.csv'))", "disabled by configuration"),
-        ("EXISTS (SELECT * FROM rows)", "Table with name rows does not exist"),
-        ("parity", "Could not convert string"),
-    ],
-)
-def test_a_bad_filter_fails_the_trial_with_duckdbs_words(where: str, says: str, train: Path) -> None:
-    error = failure(train, Filter(where=where))
-    assert error.kind == "CONFIG"
-    assert says in error.message
-    assert "\n" not in error.message
-
-
-def test_an_endless_filter_is_stopped(train: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_operators, "FILTER_SECONDS", 0.2)
-    error = failure(train, Filter(where="(SELECT count(*) FROM range(1000000000000)) > n"))
-    assert "Interrupted" in error.message
-
-
-def test_a_filter_over_a_column_that_only_some_rows_have_keeps_those_it_is_true_for(train: Path, chat: Path) -> None:
-    _, rows = build(train, Mix(source="chat", share=0.2), Filter(where="n < 3 OR length >= 0"), raw=chat)
-    assert Counter(row.source for row in rows) == {"lucky": 3, "chat": 10}
-
-
-def test_a_template_rewrites_prompt_and_answer(train: Path) -> None:
-    template = MapTemplate(prompt="{prompt} ({parity})\nAnswer {{Yes}} or {{No}}.", answer="{answer}, {n}")
-    _, rows = build(train, Select(rows=1, seed=5), template)
-    n = rows[0].id.removeprefix("train-")
-    assert rows[0].prompt.startswith(f"Is {n} a lucky number? (")
-    assert rows[0].prompt.endswith("Answer {Yes} or {No}.")
-    assert rows[0].answer.endswith(f", {n}")
-
-
-@pytest.mark.parametrize(
-    ("template", "says"),
-    [
-        ("{promt}", "names 'promt', which row train-0 of lucky lacks"),
-        ("{prompt.__class__}", "names 'prompt.__class__'"),
-        ("{prompt!r}", "formats 'prompt'"),
-        ("{n:>99999999}", "formats 'n'"),
-        ("{}", "names ''"),
-        ("{prompt", "expected '}'"),
-    ],
-)
-def test_a_template_names_columns_and_nothing_else(template: str, says: str, train: Path) -> None:
-    error = failure(train, MapTemplate(prompt=template))
-    assert error.kind == "CONFIG"
-    assert says in error.message
-
-
-def test_duplicates_fold_case_and_white_space(train: Path) -> None:
-    same = Filter(where="n IN (1, 2, 3, 4)"), MapTemplate(prompt="Lucky?", answer="{answer}")
-    card, rows = build(train, *same, Deduplicate())
-    assert [(row.id, row.answer) for row in rows] == [("train-1", "Yes"), ("train-4", "No")]
-    assert card.dropped[-1].rows == 2
-
-
-def test_a_mix_makes_up_its_share(train: Path, chat: Path) -> None:
+def test_a_card_says_where_rows_come_from_how_long_they_are_and_what_they_answer(train: Path, chat: Path) -> None:
     card, rows = build(train, Select(rows=20), Mix(source="chat", share=0.2), Deduplicate(), raw=chat)
     assert Counter(row.source for row in rows) == {"lucky": 20, "chat": 5}
     assert card.groups == (
         RowGroup(source="lucky", rows=20, steps=("select 20, seed 0", "deduplicate")),
         RowGroup(source="chat", rows=5, steps=("mix 20% of chat (5 of 5 wanted rows)", "deduplicate")),
     )
-    card, _ = build(train, Mix(source="chat", share=0.9), raw=chat)
-    assert card.groups[1].steps == ("mix 90% of chat (30 of 360 wanted rows)",)
+    assert [(dropped.step, dropped.rows) for dropped in card.dropped] == [("select 20, seed 0", 20)]
+    assert card.prompt_chars is not None
+    assert card.prompt_chars.longest == max(len(row.prompt) for row in rows)
+    assert card.answers == {"Yes": 15, "No": 5}
+    whole, _ = build(train)
+    assert whole.answers == {"Yes": 30, "No": 10}
+    assert whole.answer_chars == Lengths(mean=2.75, p99=3, longest=3)
+    assert whole.prompt_chars == Lengths(mean=20.75, p99=21, longest=21)
 
 
-def test_a_mix_of_an_unknown_source_lists_the_known(train: Path, chat: Path) -> None:
-    error = failure(train, Mix(source="chatt", share=0.2), raw=chat)
-    assert (error.kind, error.way_out) == ("CONFIG", "Raw sources of this task: chat.")
+def test_answers_that_hardly_repeat_are_not_counted(train: Path, chat: Path) -> None:
+    card, _ = build(train, Select(rows=4), Mix(source="chat", share=0.8), raw=chat)
+    assert card.answers == {}
+    card, _ = build(train, Mix(source="chat", share=0.6), raw=chat)
+    assert card.answers == {"Yes": 30, "No": 10}
+    assert card.notes == ("chat makes up 42.9% of the rows, not 60.0%: it has only 30 rows",)
 
 
 @pytest.mark.parametrize(
@@ -186,29 +157,6 @@ def test_a_bad_raw_line_is_named(line: str, says: str, train: Path, chat: Path) 
     error = failure(train, Mix(source="chat", share=0.2), raw=chat)
     assert error.kind == "DATA"
     assert says in error.message
-
-
-@pytest.mark.parametrize("balance", ["none", "answer"])
-def test_more_rows_contain_fewer_rows(balance: str, train: Path) -> None:
-    def chosen(rows: int, seed: int = 0) -> list[str]:
-        operator = Select.model_validate({"rows": rows, "balance": balance, "seed": seed})
-        return [row.id for row in build(train, operator)[1]]
-
-    assert chosen(20)[:10] == chosen(10)
-    assert chosen(10, seed=1) != chosen(10)
-    assert len(chosen(500)) == 40
-
-
-def test_a_balanced_selection_has_equally_many_of_each_answer_as_far_as_they_last(train: Path) -> None:
-    for rows, shares in ((16, {"Yes": 8, "No": 8}), (30, {"Yes": 20, "No": 10})):
-        _, kept = build(train, Select(rows=rows, balance="answer"))
-        assert Counter(row.answer for row in kept) == shares
-
-
-def test_an_operator_that_leaves_nothing_is_named(train: Path) -> None:
-    error = failure(train, Select(rows=5), Filter(where="n > 100"), Deduplicate())
-    assert error.kind == "DATA"
-    assert error.message == "no row is left after: filter n > 100 (5 rows before)"
 
 
 # --- the file -----------------------------------------------------------------------------------------------------
@@ -245,81 +193,32 @@ def test_rows_that_repeat_held_out_text_are_dropped_and_reported(train: Path) ->
     assert "train-7" not in {row.id for row in read_training_rows(Path(card.path))}
     (dropped,) = card.dropped
     assert (dropped.reason, dropped.examples) == ("an exact copy of a test item", ("train-7 = test-0 (100%)",))
+    assert dropped.step == "compare with held-out text"
 
 
-# --- row checks ---------------------------------------------------------------------------------------------------
+def test_a_model_is_asked_once_and_again_only_when_it_has_changed(train: Path) -> None:
+    model = Model()
+    operators = SelfDistil(rows=10), Select(rows=5)
+    first, rows = build(train, *operators, sample=model)
+    assert {row.answered_by for row in rows} == {"model"}
+    assert {row.answer for row in rows} <= {"Yes.", "No."}
+    assert build(train, *operators, sample=model) == (first, rows)
+    assert model.asked == [None]
+    changed, _ = build(train, *operators, sample=model, weights="other")
+    assert changed.path != first.path
+    assert model.asked == [None, None]
+    build(train, PassRate(rows=10, trial=2), sample=model)
+    assert model.asked == [None, None, 2]
+    assert build(train, Select(rows=5), weights="x")[0].path == build(train, Select(rows=5), weights="y")[0].path
 
 
-class Broken(Record):
-    """A row without an answer."""
-
-    id: str
-
-
-def syllogisms(folder: Path) -> tuple[Path, dict[str, Item], list[TrainingRow]]:
-    data = folder / "data"
-    write_splits(get("syllogism"), data, folder / "sealed", Sizes(train=40, validation=10, test=10), 0)
-    items = {item.id: item for item in read_items(data / "train.jsonl")}
-    recipe = DataRecipe(operators=())
-    card = make_training_file(recipe, source="syllogism", train=data / "train.jsonl", raw={}, cache=folder / "cache")
-    return Path(card.path), items, read_training_rows(Path(card.path))
+def test_a_trial_without_weights_cannot_be_asked(train: Path) -> None:
+    error = failure(train, PassRate(rows=5, trial=7))
+    assert (error.kind, error.way_out) == ("CONFIG", "Trials with weights: 2.")
+    assert "trial 7, which has no weights here" in error.message
 
 
-def with_answer(row: TrainingRow, answer: str) -> TrainingRow:
-    reply = row.messages[1].model_copy(update={"content": answer})
-    return row.model_copy(update={"messages": (row.messages[0], reply)})
-
-
-def found(folder: Path, rows: Sequence[Record], items: dict[str, Item]) -> dict[str, Check]:
-    path = folder / "changed.jsonl"
-    write_rows(path, rows)
-    return {check.name: check for check in check_rows(path, get("syllogism"), items)}
-
-
-def test_sound_rows_pass_every_check(tmp_path: Path) -> None:
-    path, items, _ = syllogisms(tmp_path)
-    checks = check_rows(path, get("syllogism"), items)
-    assert all(check.passed for check in checks)
-    assert {check.name: check.figure for check in checks} == {
-        "schema": 40,
-        "empty texts": 0,
-        "golds": 40,
-        "duplicates": 0,
-        "conflicts": 0,
-        "spellings": 0,
-    }
-
-
-def test_a_malformed_row_is_named_by_its_number(tmp_path: Path) -> None:
-    _, items, rows = syllogisms(tmp_path)
-    with pytest.raises(TrialError, match="line 3 is no TrainingRow: Field required") as caught:
-        found(tmp_path, [*rows[:2], Broken(id="x"), *rows[3:]], items)
-    assert caught.value.kind == "DATA"
-
-
-def test_the_row_checks_find_what_is_wrong(tmp_path: Path) -> None:
-    _, items, rows = syllogisms(tmp_path)
-    other = {"Yes": "No", "No": "Yes"}
-    wrong = found(tmp_path, [rows[0], with_answer(rows[1], other[rows[1].answer]), *rows[2:]], items)["golds"]
-    assert not wrong.passed
-    assert wrong.figure == 39
-    assert "row 2 (train-1)" in wrong.says
-
-    chatty = found(tmp_path, [with_answer(rows[0], "It follows."), *rows[1:]], items)["golds"]
-    assert "row 1 (train-0): the answer 'It follows.' holds no answer" in chatty.says
-
-    stranger = found(tmp_path, [rows[0].model_copy(update={"id": "train-999999"}), *rows[1:]], items)["golds"]
-    assert "row 1 (train-999999) is no training item" in stranger.says
-
-    empty = found(tmp_path, [*rows[:4], with_answer(rows[4], "  ")], items)["empty texts"]
-    assert (empty.passed, empty.figure) == (False, 1)
-    assert "row 5" in empty.says
-
-    assert not found(tmp_path, [*rows[:20], *rows[:2]], items)["duplicates"].passed
-
-    raw = [row.model_copy(update={"source": "chat"}) for row in rows]
-    assert not found(tmp_path, [*raw, with_answer(raw[0], other[raw[0].answer])], items)["conflicts"].passed
-
-    spelt = found(tmp_path, [*raw[:-1], with_answer(raw[-1], raw[-1].answer.lower() + " ")], items)["spellings"]
-    assert not spelt.passed
-    assert "stands for" in spelt.says
+def test_a_recipe_reads_back_as_it_was_written() -> None:
+    operators: tuple[Operator, ...] = (NearDeduplicate(), PassRate(rows=5), SelfDistil(rows=5, trial=1))
+    recipe = DataRecipe(operators=operators)
+    assert DataRecipe.model_validate_json(recipe.model_dump_json()) == recipe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +13,17 @@ from typing import Literal
 
 from memory.errors import StorageError, TrialError
 from memory.layout import made, read_record, read_rows, sha256_of, write_record, write_rows
-from memory.records import DataRecipe, DatasetCard, Dropped, Mix, Record, RowGroup
+from memory.records import DataRecipe, DatasetCard, Dropped, Lengths, Mix, PassRate, Record, RowGroup, SelfDistil
 from tools.benchmarks.splits import read_items
-from tools.data_operators import Row, apply
 from tools.decontamination import Fingerprints, Text, check
+from tools.operators import carry_out
+from tools.operators.rows import AnsweredBy, Row, Sample, Value
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever an operator or the row format changes its meaning: files of an older format are built anew."""
+ANSWERS = 20
+"""Answers that a card counts."""
+NO_MODELS: Mapping[int | None, str] = {}
 
 
 class Message(Record):
@@ -32,10 +37,13 @@ class TrainingRow(Record):
     """A line of a training file: one user message and one assistant message."""
 
     id: str
-    """The id of the benchmark's item, or `SOURCE:LINE` for a row of a raw source."""
+    """The id of the benchmark's item, or `SOURCE:LINE` for a row of a raw source; `~1` stands behind the id of a
+    variant, `~s1` behind that of a row answered by a model."""
     messages: tuple[Message, Message]
     source: str
     """The benchmark's name, or the raw source's."""
+    answered_by: AnsweredBy = "source"
+    """`model` where the answer is a model's own output that the scorer accepted."""
 
     @property
     def prompt(self) -> str:
@@ -56,45 +64,39 @@ def make_training_file(
     raw: Mapping[str, Path],
     cache: Path,
     held_out: Sequence[Fingerprints] = (),
+    sample: Sample | None = None,
+    models: Mapping[int | None, str] = NO_MODELS,
 ) -> DatasetCard:
     """Build the training file of a recipe in `cache`, or find it there; the card's path is absolute.
 
     `source` names the benchmark and `train` its training split; `raw` are further JSONL files by the name that a
-    `mix` uses, each line an object with the texts `prompt` and `answer` (other plain values become columns). Rows
-    that repeat held-out text are dropped last. Raises TrialError CONFIG for an operator that cannot be applied, DATA
-    for a bad raw line or where an operator leaves nothing, CONTAMINATION where all rows repeat held-out text;
-    StorageError where the disk refuses.
+    `mix` uses, each line an object with the texts `prompt` and `answer` (other plain values become columns). `sample`
+    asks a model for operators that need one, and `models` says what decides its outputs, by trial and with None for the
+    base model: the hash of its weights, and whatever else may change. Rows that repeat held-out text are dropped last.
+    Raises TrialError CONFIG for an operator that cannot be applied, DATA for a bad raw line or where an operator leaves
+    nothing, CONTAMINATION where all rows repeat held-out text; StorageError where the disk refuses; and what `sample`
+    raises.
     """
     used = {
         name: path
         for name, path in raw.items()
         if any(isinstance(op, Mix) and op.source == name for op in recipe.operators)
     }
-    key = _key(recipe, source, train, used, held_out)
+    key = _key(recipe, source, train, used, held_out, _asked(recipe, models))
     path, card_path = cache / f"{key}.jsonl", cache / f"{key}.card.json"
     if card_path.exists() and path.exists():
         card = read_record(card_path, DatasetCard).model_copy(update={"path": str(path)})
         if sha256_of(path) == card.sha256:
             return card
-    rows = [Row(item.id, item.prompt, item.answer, source, item.columns) for item in read_items(train)]
+    items = [Row(item.id, item.prompt, item.answer, source, item.columns, item) for item in read_items(train)]
     sources = {name: read_raw(name, path) for name, path in used.items()} | dict.fromkeys(raw.keys() - used.keys(), ())
-    dropped: list[Dropped] = []
-    for operator in recipe.operators:
-        rows, notes = apply(operator, rows, sources)
-        dropped.extend(notes)
+    rows, dropped, notes = carry_out(recipe.operators, items, sources, sample)
     if held_out:
-        rows, notes = _decontaminate(rows, held_out)
-        dropped.extend(notes)
+        rows, repeats = _decontaminate(rows, held_out)
+        dropped += repeats
     made(cache)
     write_rows(path, map(_training_row, rows))
-    card = DatasetCard(
-        path=str(path),
-        sha256=sha256_of(path),
-        rows=len(rows),
-        mean_answer_chars=fmean(len(row.answer) for row in rows),
-        groups=_groups(rows),
-        dropped=tuple(dropped),
-    )
+    card = _card(path, rows, dropped, notes)
     write_record(card_path, card)
     return card
 
@@ -140,14 +142,16 @@ def _raw_row(name: str, path: Path, number: int, line: str) -> Row:
             raise TrialError(
                 "DATA", f"{path} line {number} has no text under {field!r}", "Give every line prompt and answer."
             )
-    texts_and_columns = {key: value for key, value in values.items() if isinstance(value, str | int | float | bool)}
+    texts_and_columns: dict[str, Value] = {
+        key: value for key, value in values.items() if isinstance(value, str | int | float | bool)
+    }
     prompt, answer = str(texts_and_columns.pop("prompt")), str(texts_and_columns.pop("answer"))
     return Row(f"{name}:{number}", prompt, answer, name, texts_and_columns)
 
 
 def _training_row(row: Row) -> TrainingRow:
     chat = (Message(role="user", content=row.prompt), Message(role="assistant", content=row.answer))
-    return TrainingRow(id=row.id, messages=chat, source=row.source)
+    return TrainingRow(id=row.id, messages=chat, source=row.source, answered_by=row.answered_by)
 
 
 def _decontaminate(rows: list[Row], held_out: Sequence[Fingerprints]) -> tuple[list[Row], tuple[Dropped, ...]]:
@@ -158,7 +162,23 @@ def _decontaminate(rows: list[Row], held_out: Sequence[Fingerprints]) -> tuple[l
         raise TrialError(
             "CONTAMINATION", f"all {len(rows)} rows repeat held-out text", "Use other sources or operators."
         )
-    return clean, report.dropped()
+    return clean, tuple(each.model_copy(update={"step": "compare with held-out text"}) for each in report.dropped())
+
+
+def _card(path: Path, rows: Sequence[Row], dropped: tuple[Dropped, ...], notes: tuple[str, ...]) -> DatasetCard:
+    prompts, answers = _lengths(row.prompt for row in rows), _lengths(row.answer for row in rows)
+    return DatasetCard(
+        path=str(path),
+        sha256=sha256_of(path),
+        rows=len(rows),
+        mean_answer_chars=answers.mean,
+        groups=_groups(rows),
+        dropped=dropped,
+        prompt_chars=prompts,
+        answer_chars=answers,
+        answers=_answers(rows),
+        notes=notes,
+    )
 
 
 def _groups(rows: Sequence[Row]) -> tuple[RowGroup, ...]:
@@ -166,8 +186,43 @@ def _groups(rows: Sequence[Row]) -> tuple[RowGroup, ...]:
     return tuple(RowGroup(source=source, rows=count, steps=steps) for (source, steps), count in ways.items())
 
 
+def _lengths(texts: Iterable[str]) -> Lengths:
+    """The 99th percentile is that of the nearest rank: a length that occurs."""
+    lengths = sorted(map(len, texts))
+    return Lengths(mean=fmean(lengths), p99=lengths[math.ceil(0.99 * len(lengths)) - 1], longest=lengths[-1])
+
+
+def _answers(rows: Sequence[Row]) -> dict[str, int]:
+    """The most frequent answers of several rows, unless most rows have one of their own."""
+    counts = Counter(row.answer for row in rows)
+    repeated = {answer: count for answer, count in counts.most_common(ANSWERS) if count > 1}
+    return repeated if len(counts) <= len(rows) / 2 else {}
+
+
+def _asked(recipe: DataRecipe, models: Mapping[int | None, str]) -> dict[str, str]:
+    """What decides the outputs of each model that the recipe asks."""
+    asked: dict[str, str] = {}
+    for operator in recipe.operators:
+        if isinstance(operator, PassRate | SelfDistil):
+            if operator.trial not in models:
+                known = ", ".join(str(trial) for trial in models if trial is not None) or "none"
+                raise TrialError(
+                    "CONFIG",
+                    f"{operator.kind} asks {f'trial {operator.trial}' if operator.trial else 'the base model'}, "
+                    "which has no weights here",
+                    f"Trials with weights: {known}.",
+                )
+            asked[f"trial {operator.trial}"] = models[operator.trial]
+    return asked
+
+
 def _key(
-    recipe: DataRecipe, source: str, train: Path, used: Mapping[str, Path], held_out: Sequence[Fingerprints]
+    recipe: DataRecipe,
+    source: str,
+    train: Path,
+    used: Mapping[str, Path],
+    held_out: Sequence[Fingerprints],
+    asked: Mapping[str, str],
 ) -> str:
     """Hash of all that decides the content of the file."""
     inputs = {
@@ -176,5 +231,6 @@ def _key(
         "train": [source, sha256_of(train)],
         "raw": {name: sha256_of(path) for name, path in used.items()},
         "held_out": [hashlib.sha256(prints.model_dump_json().encode()).hexdigest() for prints in held_out],
+        "asked": asked,
     }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:24]

@@ -8,7 +8,7 @@ from pathlib import Path
 from memory.records import Check
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.data import TrainingRow, read_training_rows
-from tools.data_operators import folded
+from tools.operators.rows import folded, item_id
 
 MAX_DUPLICATES = 0.05
 """Share of rows that may repeat an earlier one; more is as good as extra epochs for those rows alone."""
@@ -28,7 +28,7 @@ def check_rows(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> t
         _texts(numbered),
         _golds(numbered, benchmark, items),
         _duplicates(rows),
-        _conflicts(rows),
+        _conflicts(rows, benchmark),
         _spellings(rows, benchmark.closed_answers),
     )
 
@@ -44,21 +44,26 @@ def _texts(numbered: Sequence[tuple[int, TrainingRow]]) -> Check:
 
 
 def _golds(numbered: Sequence[tuple[int, TrainingRow]], benchmark: Benchmark, items: Mapping[str, Item]) -> Check:
-    """Every answer of a row from the benchmark is scored like a model's output; nothing but the full mark will do."""
+    """Every answer of a row from the benchmark, a model's own included, is scored like a model's output; nothing but
+    the full mark will do."""
     own = [(number, row) for number, row in numbered if row.source == benchmark.name]
     wrong: list[str] = []
     for number, row in own:
-        if row.id not in items:
+        item = items.get(row.id) or items.get(item_id(row.id))
+        if item is None:
             wrong.append(f"row {number} ({row.id}) is no training item of {benchmark.name}")
             continue
-        graded = benchmark.grade(row.answer, items[row.id])
+        graded = benchmark.grade(row.answer, item)
         if graded.score < 1:
             what = "holds no answer" if graded.answer is None else f"scores {graded.score:g}"
-            wrong.append(f"row {number} ({row.id}): the answer {row.answer[:40]!r} {what}")
+            whose = "the model's own answer" if row.answered_by == "model" else "the answer"
+            wrong.append(f"row {number} ({row.id}): {whose} {row.answer[:40]!r} {what}")
+    distilled = sum(row.answered_by == "model" for _, row in own)
     says = (
         f"{wrong[0]}; {len(wrong)} such rows"
         if wrong
         else f"the scorer gives 1 to all {len(own)} answers of {benchmark.name}"
+        + (f", {distilled} of them a model's own" if distilled else "")
     )
     return Check(name="golds", figure=len(own) - len(wrong), unit="rows that score 1", passed=not wrong, says=says)
 
@@ -72,9 +77,11 @@ def _duplicates(rows: Sequence[TrainingRow]) -> Check:
     )
 
 
-def _conflicts(rows: Sequence[TrainingRow]) -> Check:
-    first: dict[str, str] = {}
-    against = sum(first.setdefault(folded(row.prompt), folded(row.answer)) != folded(row.answer) for row in rows)
+def _conflicts(rows: Sequence[TrainingRow], benchmark: Benchmark) -> Check:
+    """One question with two answers. Several right answers to one item of the benchmark are none: the scorer gave each
+    the full mark."""
+    first: dict[str, TrainingRow] = {}
+    against = sum(_contradicts(first.setdefault(folded(row.prompt), row), row, benchmark) for row in rows)
     share = against / len(rows) if rows else 0.0
     says = f"{against} of {len(rows)} rows answer a question otherwise than an earlier row ({MAX_CONFLICTS:.0%} may)"
     return Check(
@@ -82,15 +89,27 @@ def _conflicts(rows: Sequence[TrainingRow]) -> Check:
     )
 
 
+def _contradicts(earlier: TrainingRow, row: TrainingRow, benchmark: Benchmark) -> bool:
+    one_item = earlier.source == row.source == benchmark.name and item_id(earlier.id) == item_id(row.id)
+    return not one_item and folded(earlier.answer) != folded(row.answer)
+
+
 def _spellings(rows: Sequence[TrainingRow], closed_answers: tuple[str, ...] | None) -> Check:
-    """Closed answers in one spelling each; where answers are open, two spellings may be two answers."""
+    """Closed answers in one spelling each; where answers are open, two spellings may be two answers. A model's own
+    outputs are what the scorer accepted, however they are spelt."""
     if closed_answers is None:
         return Check(
             name="spellings", figure=0, unit="answers", passed=True, says="answers are open: spellings are not compared"
         )
     official = {folded(answer): answer for answer in closed_answers}
     odd = sorted(
-        {row.answer for row in rows if folded(row.answer) in official and row.answer != official[folded(row.answer)]}
+        {
+            row.answer
+            for row in rows
+            if row.answered_by == "source"
+            and folded(row.answer) in official
+            and row.answer != official[folded(row.answer)]
+        }
     )
     says = (
         f"{odd[0]!r} stands for {official[folded(odd[0])]!r}; {len(odd)} such spellings"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from memory.records.record import Record
 
 
@@ -20,10 +22,22 @@ class Dropped(Record):
     reason: str
     rows: int
     examples: tuple[str, ...] = ()
+    step: str = ""
+    """The operator that dropped them, in words."""
+
+
+class Lengths(Record):
+    """How long the texts of a file are, in characters."""
+
+    mean: float
+    p99: int
+    """99 % of the texts are no longer."""
+    longest: int
 
 
 class DatasetCard(Record):
-    """A training file: JSONL of `{"id", "messages", "source"}` with one user and one assistant message a row."""
+    """A training file: JSONL of `{"id", "messages", "source", "answered_by"}` with one user and one assistant message a
+    row."""
 
     path: str
     sha256: str
@@ -31,3 +45,11 @@ class DatasetCard(Record):
     mean_answer_chars: float
     groups: tuple[RowGroup, ...]
     dropped: tuple[Dropped, ...] = ()
+    """In the order of the operators."""
+    prompt_chars: Lengths | None = None
+    answer_chars: Lengths | None = None
+    """Both are None in files of other makers."""
+    answers: dict[str, int] = Field(default_factory=dict)
+    """The 20 most frequent answers of several rows, with their rows; empty where answers hardly repeat."""
+    notes: tuple[str, ...] = ()
+    """What else the person should know: shares that were missed, what sampling showed."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from memory.records.record import Record
 
@@ -14,7 +14,8 @@ class Filter(Record):
 
     kind: Literal["filter"] = "filter"
     where: str
-    """A DuckDB expression over `prompt, answer, source, prompt_chars, answer_chars` and the benchmark's own columns."""
+    """A DuckDB expression over `prompt, answer, source, prompt_chars, answer_chars`, the benchmark's own columns, and
+    `pass_rate` where it was measured before."""
 
 
 class MapTemplate(Record):
@@ -31,8 +32,25 @@ class Deduplicate(Record):
     kind: Literal["deduplicate"] = "deduplicate"
 
 
+class NearDeduplicate(Record):
+    """Drop rows whose prompt and answer both nearly repeat those of an earlier row that stays.
+
+    For collected text. Not for questions made from a template: two syllogisms differ in a word or two and are two
+    questions, and of each pattern only the first would stay.
+    """
+
+    kind: Literal["near_deduplicate"] = "near_deduplicate"
+    threshold: float = Field(default=0.8, ge=0.5, le=1)
+    """Jaccard similarity of the 5-grams from which on two texts count as one. Data-Juicer and FineWeb take 0.7 and
+    0.75 for web pages; the prompts of training rows share more wording, so less of it means a copy."""
+
+
 class Mix(Record):
-    """Blend in rows of another source until they make up `share` of the result."""
+    """Blend in rows of another source until they make up `share` of the result.
+
+    The mixes of a recipe know of each other: two of 0.2 give 0.2 and 0.2, and the benchmark's rows keep 0.6. A `select`
+    after them keeps the shares.
+    """
 
     kind: Literal["mix"] = "mix"
     source: str
@@ -45,9 +63,95 @@ class Select(Record):
 
     kind: Literal["select"] = "select"
     rows: int = Field(ge=1)
-    balance: Literal["none", "answer"] = "none"
-    """`answer` takes equally many rows of each answer, as far as they last; for closed answers."""
+    skip: int = Field(default=0, ge=0)
+    """Leaves out so many rows before: those that a training saw which this one goes on from."""
+    balance: Literal["none", "answer", "length", "difficulty"] = "none"
+    """Takes equally many rows of each kind, as far as they last. `answer`: of each answer, for closed answers.
+    `length`: of short, middle and long prompts, which are thirds of the range between the shortest and the longest.
+    `difficulty`: of pass rates below 1/3, up to 2/3, and above; rows without a pass rate are dropped. Rows that were
+    mixed in keep their share and are not balanced."""
     seed: int = 0
 
 
-Operator = Annotated[Filter | MapTemplate | Deduplicate | Mix | Select, Field(discriminator="kind")]
+class Order(Record):
+    """Put the rows in an order, for a training with `order = "file"`: a curriculum. No `select` may follow."""
+
+    kind: Literal["order"] = "order"
+    by: Literal["length", "difficulty", "random"] = "length"
+    """`length`: characters of prompt and answer, short rows first. `difficulty`: pass rate, easy rows first; rows
+    without one come last in either direction."""
+    descending: bool = False
+    """Long, or hard, rows first."""
+    seed: int = 0
+    """Decides `random`, and between equals."""
+
+
+class Augment(Record):
+    """Add variants of each benchmark row: the same answer to the question in other words.
+
+    A variant of row `ID` is called `ID~1`, `ID~2` and so on and stands behind it. Only training rows are varied: the
+    prompts of validation and test stay what they are, so variants pay where the prompts met later will vary.
+    """
+
+    kind: Literal["augment"] = "augment"
+    prompts: tuple[str, ...] = Field(min_length=1)
+    """Templates of the variants, with `{prompt}` and the row's columns."""
+    copies: int = Field(default=1, ge=1)
+    """Variants of each row, each from another template."""
+
+    @model_validator(mode="after")
+    def _enough_templates(self) -> Self:
+        if self.copies > len(self.prompts):
+            raise ValueError(f"{self.copies} copies need as many prompts, not {len(self.prompts)}")
+        return self
+
+
+class PassRate(Record):
+    """Measure how often a model solves each row; its mean score becomes the column `pass_rate`, 0 to 1."""
+
+    kind: Literal["pass_rate"] = "pass_rate"
+    samples: int = Field(default=4, ge=1, le=64)
+    """Outputs for each row."""
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    trial: int | None = None
+    """The trial whose weights are asked; None asks the base model."""
+    rows: int = Field(ge=2)
+    """So many rows of the benchmark are asked, the first in the order in which a `select` with the same seed takes
+    them; the others get no pass rate."""
+    seed: int = 0
+
+
+class SelfDistil(Record):
+    """Rejection sampling: ask a model for several outputs to each question, and train those that the scorer accepts.
+
+    An output is accepted if the benchmark's scorer gives it the full mark and no token limit cut it. `pass_rate` is
+    set as well. Rows of other sources stay as they are.
+    """
+
+    kind: Literal["self_distil"] = "self_distil"
+    samples: int = Field(default=4, ge=1, le=64)
+    """Outputs for each question."""
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    """0.7 as in rejection-sampling fine-tuning (RFT, arXiv 2308.01825)."""
+    keep: int = Field(default=1, ge=1)
+    """At most so many distinct outputs a question, the shortest first: small models learn short answers better than
+    long ones (arXiv 2502.12143), and a cap keeps solved questions from crowding out the others (ReST-EM, arXiv
+    2312.06585). The k-th sample of row `ID` is called `ID~sK`."""
+    unsolved: Literal["drop", "gold"] = "drop"
+    """Questions without an accepted output: drop them, or keep the benchmark's answer, so that hard questions are not
+    lost (DART-Math, arXiv 2407.13690)."""
+    trial: int | None = None
+    """The trial whose weights are asked; None asks the base model."""
+    rows: int = Field(ge=2)
+    """So many questions of the benchmark are asked, the first in the order in which a `select` with the same seed takes
+    them."""
+    seed: int = 0
+
+
+Sampling = PassRate | SelfDistil
+"""Operators that ask a model."""
+
+Operator = Annotated[
+    Filter | MapTemplate | Deduplicate | NearDeduplicate | Mix | Select | Order | Augment | PassRate | SelfDistil,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,116 @@
+"""Rows on their way into a training file, and what an operator makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+from memory.records import Dropped, Outcome
+from tools.benchmarks.benchmark import Item
+
+Value = str | int | float | bool
+AnsweredBy = Literal["source", "model"]
+"""Who wrote an answer: the source of the row, or a model whose output the scorer accepted."""
+EXAMPLES = 3
+"""Dropped rows that a note quotes."""
+PASS_RATE = "pass_rate"
+"""The column in which a measured pass rate stands."""
+
+Sample = Callable[[int | None, Sequence[Item], int, float], list[Outcome]]
+"""`sample(trial, items, samples, temperature)`: that many scored outputs for each item, of a trial's weights or, for
+None, of the base model."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row on its way into the training file."""
+
+    id: str
+    prompt: str
+    answer: str
+    source: str
+    columns: Mapping[str, Value]
+    item: Item | None = None
+    """The benchmark's item that the row was made from, with all that the scorer needs; None for a raw row."""
+    answered_by: AnsweredBy = "source"
+    steps: tuple[str, ...] = ()
+    """Operators that the row passed, in words."""
+
+    def values(self) -> dict[str, Value]:
+        """All columns that a filter or a template may name; the fixed ones win over the row's own, whatever their
+        case."""
+        fixed: dict[str, Value] = {"prompt": self.prompt, "answer": self.answer, "source": self.source}
+        fixed |= {"prompt_chars": len(self.prompt), "answer_chars": len(self.answer)}
+        return {name: value for name, value in self.columns.items() if name.casefold() not in fixed} | fixed
+
+    def passed(self, step: str) -> Row:
+        """The same row after one more operator."""
+        return replace(self, steps=(*self.steps, step))
+
+    @property
+    def pass_rate(self) -> float | None:
+        """How often a model solved the row, 0 to 1; None where nobody measured it."""
+        value = self.columns.get(PASS_RATE)
+        return None if value is None or isinstance(value, bool | str) else float(value)
+
+    def with_pass_rate(self, rate: float) -> Row:
+        """The row with its measured pass rate, which takes the place of a column of that name in any case."""
+        others = {name: value for name, value in self.columns.items() if name.casefold() != PASS_RATE}
+        return replace(self, columns={**others, PASS_RATE: rate})
+
+
+@dataclass(frozen=True)
+class Supplies:
+    """What operators may draw on beside the rows."""
+
+    sources: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    """Rows of the raw sources that a `mix` may name."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Share of the result that each source shall make up; the benchmark's rows have the rest."""
+    sample: Sample | None = None
+    """Asks a model; None where no model is at hand."""
+
+
+class Kept(NamedTuple):
+    """What an operator leaves."""
+
+    rows: list[Row]
+    dropped: tuple[Dropped, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the person should know beside."""
+
+
+def dropped(reason: str, rows: Sequence[Row]) -> tuple[Dropped, ...]:
+    """The note on rows that go; none where none goes."""
+    if not rows:
+        return ()
+    quotes = tuple(f"{row.id}: {' '.join(row.prompt.split())[-80:]} -> {row.answer[:40]}" for row in rows[:EXAMPLES])
+    return (Dropped(reason=reason, rows=len(rows), examples=quotes),)
+
+
+def rank(row: Row, seed: int) -> str:
+    """A place in a random order that depends on the seed and the row alone, not on the rows beside it."""
+    return blake2b(f"{seed}\0{row.source}\0{row.id}".encode(), digest_size=16).hexdigest()
+
+
+def variant_id(row: Row, number: int) -> str:
+    """The id of a variant of the row, counted from 1."""
+    return f"{row.id}~{number}"
+
+
+def sample_id(row: Row, sample: int) -> str:
+    """The id of a row whose answer is a sample of a model, counted from 0."""
+    return f"{row.id}~s{sample}"
+
+
+def item_id(row_id: str) -> str:
+    """The id of the item behind a row: variants and samples of `ID` are called `ID~1` and `ID~s1`."""
+    return re.sub(r"(~s?\d+)+$", "", row_id)
+
+
+def folded(text: str) -> str:
+    """Text without regard to case and white space."""
+    return " ".join(text.casefold().split())

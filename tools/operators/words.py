@@ -1,0 +1,56 @@
+"""Operators in words, as they stand in the provenance of a row and beside what they dropped."""
+
+from __future__ import annotations
+
+from memory.records import (
+    Augment,
+    Deduplicate,
+    Filter,
+    MapTemplate,
+    Mix,
+    NearDeduplicate,
+    Operator,
+    Order,
+    PassRate,
+    Sampling,
+    Select,
+    SelfDistil,
+)
+
+
+def describe(operator: Operator) -> str:
+    """An operator in words."""
+    match operator:
+        case Filter():
+            return f"filter {operator.where}"
+        case MapTemplate():
+            return f"map prompt to {operator.prompt!r}, answer to {operator.answer!r}"
+        case Deduplicate():
+            return "deduplicate"
+        case NearDeduplicate():
+            return f"near-deduplicate at {operator.threshold:g}"
+        case Mix():
+            return f"mix {operator.share:.0%} of {operator.source}"
+        case Select():
+            balance = "" if operator.balance == "none" else f" balanced by {operator.balance}"
+            skipped = f" after the first {operator.skip}" if operator.skip else ""
+            return f"select {operator.rows}{skipped}{balance}, seed {operator.seed}"
+        case Order():
+            return f"order by {operator.by}{', descending' if operator.descending else ''}, seed {operator.seed}"
+        case Augment():
+            return f"augment by {operator.copies} of {len(operator.prompts)} templates"
+        case PassRate():
+            return f"pass rate of {whose(operator)}, {_asked(operator)}"
+        case SelfDistil():
+            rest = ", gold for the others" if operator.unsolved == "gold" else ""
+            return f"self-distil {operator.keep} of {whose(operator)}, {_asked(operator)}{rest}"
+
+
+def whose(operator: Sampling) -> str:
+    """The model that is asked."""
+    return "the base model" if operator.trial is None else f"trial {operator.trial}"
+
+
+def _asked(operator: Sampling) -> str:
+    samples = "1 sample" if operator.samples == 1 else f"{operator.samples} samples"
+    return f"{samples} at temperature {operator.temperature:g}, {operator.rows} rows, seed {operator.seed}"
