@@ -43,6 +43,10 @@ class ServerError(TunewrightError):
     """The vLLM server did not start, died, or answered a request with an error; the evaluation it served is void."""
 
 
+class NotReproducedError(TunewrightError):
+    """An export does not answer as the run did. It was not kept."""
+
+
 class TrialError(TunewrightError):
     """A typed failure of one trial: the planner sees it and plans around it."""
 

@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
-from memory.layout import RunFolder, disk, link_or_copy, made, write_record, write_text
+from memory.layout import RunFolder, disk, link_or_copy, made, read_record, write_record, write_text
 from memory.records import Trial
+from tools.benchmarks.splits import Manifest, manifest_path
+from tools.engines.environments import ENGINES
+from tools.model_card import card, serving
 from tools.report import RunReport
-from tools.report_text import figure, markdown, table
+from tools.report_text import markdown
+
+SERVED_AS = "tuned"
+"""The model's name at the endpoint."""
+HOST = "127.0.0.1"
+"""Loopback: nobody outside this machine can ask."""
+PORT = 8000
+SERVED_CONTEXT = 2048
+"""Tokens of prompt and answer together."""
+NOT_OF_THE_MODEL = frozenset({"card.json", "README.md"})
+"""Files about the base model that lie among the weights, and would be taken for files about the tuned one."""
+
+
+def serve_arguments(python: Path, model: Path, device: str, port: int = PORT) -> list[str]:
+    """The command line of the endpoint, without its environment; `python` has vLLM."""
+    argv = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    argv += ["--served-model-name", SERVED_AS, "--host", HOST, "--port", str(port)]
+    argv += ["--max-model-len", str(SERVED_CONTEXT), "--dtype", "bfloat16"]
+    if device == "cpu":
+        # A prompt is taken whole: the seeds of sampled requests fail on a CPU where a prompt is cut into chunks.
+        argv += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(SERVED_CONTEXT)]
+    return argv
+
+
+def serve_environment(device: str) -> dict[str, str]:
+    """What vLLM reads beside its arguments: no hub, no telemetry, and on a CPU little memory for the cache."""
+    env = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    return env | ({"VLLM_CPU_KVCACHE_SPACE": "2"} if device == "cpu" else {})
 
 
 def serve_command(python: Path, model: Path, device: str) -> str:
-    """The command that serves `model` with an OpenAI-compatible endpoint on loopback; `python` has vLLM."""
-    argv = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
-    argv += ["--served-model-name", "tuned", "--host", "127.0.0.1", "--port", "8000", "--max-model-len", "2048"]
-    argv += ["--dtype", "bfloat16", *(["--enforce-eager"] if device == "cpu" else [])]
-    return shlex.join(argv)
+    """The command that serves `model` with an OpenAI-compatible endpoint on loopback, ready to be pasted."""
+    env = [f"{name}={value}" for name, value in serve_environment(device).items()]
+    return shlex.join(["env", *env, *serve_arguments(python, model, device)])
 
 
 def write_report(folder: RunFolder, report: RunReport) -> None:
@@ -26,41 +56,23 @@ def write_report(folder: RunFolder, report: RunReport) -> None:
 
 
 def hand_over_model(folder: RunFolder, winner: Trial, report: RunReport) -> None:
-    """Put the winner's weights into `model/` (hard links where the disk allows) and a card beside them."""
+    """Put the winner's weights into `model/` (hard links where the disk allows), with a card and the lock files of the
+    engines beside them. Raises StorageError."""
     assert winner.training is not None, "a winner was trained"
     source, target = folder.resolve(winner.training.weights), made(folder.model)
     with disk(target):
-        for file in sorted(path for path in source.iterdir() if path.is_file()):
+        for file in sorted(path for path in source.iterdir() if path.is_file() and path.name not in NOT_OF_THE_MODEL):
             (target / file.name).unlink(missing_ok=True)
             link_or_copy(file, target / file.name)
-    write_text(target / "README.md", card(report, winner))
+    write_lock_files(report.lineage.engines, target)
+    manifest = read_record(manifest_path(folder.data), Manifest)
+    write_text(target / "README.md", card(report, winner, manifest, serving(report)))
 
 
-def card(report: RunReport, winner: Trial) -> str:
-    """The model card: what it is, what it was made of, how good it is, and what it is not."""
-    test, recipe, base = report.test, winner.plan.training, report.baseline.model
-    assert test.tuned is not None, "a winner was scored on the sealed test"
-    few = f"base, {test.few_shot.shots}-shot"
-    rows = {"base, zero-shot": test.zero_shot, few: test.few_shot, "tuned": test.tuned}
-    scores = [[name, *figure(score)] for name, score in rows.items()]
-    data = f"{winner.dataset.rows} rows of {report.task.benchmark}" if winner.dataset else "none"
-    return f"""# {base.name} tuned on {report.task.benchmark}
-
-{report.decision.says}
-
-{table(["", report.task.metric, "95 % interval", "n", "parsed"], scores)}
-
-- Base model: {base.name} ({base.parameters / 1e6:.0f}M weights, licence {base.licence}), \
-sha256 `{base.sha256}`
-- Data: {data}, sha256 `{report.lineage.data_sha256}`
-- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, \
-batch {recipe.batch_size}, rank {recipe.lora_rank}, alpha {recipe.lora_alpha}, seed {recipe.seed}
-- Weights: sha256 `{report.lineage.weights_sha256}`
-- Limits: tuned for this one task and prompt; nothing was measured beside it, so other abilities may have suffered.
-
-Serve it:
-
-```
-{report.serve}
-```
-"""
+def write_lock_files(locks: Mapping[str, str], target: Path) -> None:
+    """Copy the lock files of these hashes to `target/requirements/NAME.txt`; one that is not part of this release is
+    left out, and the card still has its hash. Raises StorageError."""
+    known = {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in ENGINES.glob("*/requirements-*.txt")}
+    for name, sha256 in locks.items():
+        if sha256 in known:
+            write_text(target / "requirements" / f"{name}.txt", known[sha256].read_text(encoding="utf-8"))
