@@ -1,0 +1,186 @@
+"""How a cell of the dojo is run, and what is remembered of it.
+
+A cell is a whole run in a folder of its own. What came of it lies beside the run as one small record, so that the table
+is written without opening any run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from graph import runner
+from graph.dojo.grid import METHODS, Cell, Method, place
+from graph.values import EMBEDDED_MODEL, in_words
+from memory.errors import InputError, ServerError, TrialError
+from memory.layout import RunFolder, disk, read_record, write_record
+from memory.records import Budget, Record, Score, Task
+from nodes.deps import Propose
+from tools import benchmarks
+from tools.benchmarks.splits import Manifest, manifest_path
+from tools.proposers import default_fine_tune, random_search, search
+
+PROPOSERS: Mapping[Method, Propose] = {
+    "default_sft": default_fine_tune.propose,
+    "random_search": random_search.propose,
+    "search": search.propose,
+}
+"""Who plans, by method."""
+MEASURED, FAILED = "cell.json", "failed.json"
+
+
+class Measured(Record):
+    """A finished cell: its sealed test, and what it cost."""
+
+    cell: Cell
+    metric: str
+    higher_is_better: bool
+    base_model: str
+    base_sha256: str
+    test_sha256: str
+    """Hash of the sealed test; equal for all cells of one task and seed."""
+    zero_shot: Score
+    few_shot: Score
+    """The untouched model on the sealed test."""
+    tuned: Score | None
+    """The accepted trial on the sealed test; None where none was accepted."""
+    incumbent: int | None
+    """The accepted trial's number."""
+    better_shots: int
+    """Worked examples in the prompt of the untouched model that did better on validation."""
+    trials: int
+    """All of them, failed ones included."""
+    scored_trials: int
+    """Those that reached a score."""
+    budget: Budget
+    seconds: float
+    """Wall clock of the whole run: baseline, trials, sealed test and report."""
+    cores: int
+    """Processors that the run was allowed to use."""
+    stopped_because: str
+    proposers_sha256: str
+    """Hash of the code that plans, to tell cells of two versions apart."""
+
+    @property
+    def handed_over(self) -> Score:
+        """What the method has to show. Without an accepted trial that is the untouched model, with the prompt that did
+        better on validation: the row that every trial had to beat. The test has no say in the choice."""
+        return self.tuned or (self.few_shot if self.better_shots else self.zero_shot)
+
+    @property
+    def what(self) -> str:
+        """The same in words."""
+        return f"trial {self.incumbent}" if self.tuned else f"base, {self.better_shots}-shot"
+
+
+class Failed(Record):
+    """A cell whose run was ended by an error of its engines; it can be resumed."""
+
+    cell: Cell
+    reason: str
+
+
+def ended(cell: Cell, root: Path) -> Measured | Failed | None:
+    """What is known of a cell; None where it never began or was stopped half-way. Raises StorageError."""
+    folder = cell.folder(root).root
+    if (folder / MEASURED).exists():
+        return read_record(folder / MEASURED, Measured)
+    if (folder / FAILED).exists():
+        return read_record(folder / FAILED, Failed)
+    return None
+
+
+def all_measured(root: Path) -> list[Measured]:
+    """Every finished cell in the folder, in the order of tasks, seeds and methods. Raises StorageError."""
+    found = [read_record(path, Measured) for path in root.glob(f"*/{MEASURED}")]
+    return sorted(found, key=lambda one: (*place(one.cell.task), one.cell.seed, METHODS.index(one.cell.method)))
+
+
+def task_of(cell: Cell, budget: Budget) -> Task:
+    """The task of a cell's run. Raises InputError for an unknown benchmark."""
+    benchmark = benchmarks.get(cell.task)
+    return Task(
+        base_model=EMBEDDED_MODEL,
+        benchmark=benchmark.name,
+        metric=benchmark.metric,
+        higher_is_better=benchmark.higher_is_better,
+        budget=budget,
+        seed=cell.seed,
+    )
+
+
+def check_budget(cell: Cell, root: Path, budget: Budget) -> None:
+    """Refuse to put cells of different budgets into one table. Raises InputError."""
+    folder = cell.folder(root)
+    begun = read_record(folder.task, Task).budget if folder.task.exists() else budget
+    if begun != budget:
+        most = f" --max-trials {begun.max_trials}" if begun.max_trials else ""
+        same = f"--budget {in_words(begun.seconds)}{most}"
+        raise InputError(f"{folder.root} was begun with {same}", "Say the same again, or name another --folder.")
+
+
+def carry_out(cell: Cell, root: Path, budget: Budget, prepare: runner.Prepare) -> Measured | Failed:
+    """Run a cell, or go on with it where it was stopped, and write down what came of it.
+
+    A failure of its engines fails the cell. What would fail every other cell as well (set-up, disk, a folder that
+    another process holds) is raised, as runner.start and runner.resume raise it.
+    """
+    folder = cell.folder(root)
+    try:
+        if folder.task.exists():
+            result = runner.resume(folder, prepare)
+        else:
+            result = runner.start(task_of(cell, budget), folder, prepare)
+    except (ServerError, TrialError) as error:
+        failed = Failed(cell=cell, reason=str(error))
+        write_record(folder.root / FAILED, failed)
+        return failed
+    measured = measured_of(cell, result)
+    write_record(folder.root / MEASURED, measured)
+    with disk(folder.root):
+        (folder.root / FAILED).unlink(missing_ok=True)
+    remove_weights(folder)
+    return measured
+
+
+def measured_of(cell: Cell, result: runner.RunResult) -> Measured:
+    """A finished run as the dojo remembers it."""
+    state, folder = result.state, result.folder
+    baseline, test, trials = state.get("baseline"), state.get("test"), state.get("trials", [])
+    assert baseline is not None and test is not None, "a finished run was measured"
+    task = state["task"]
+    return Measured(
+        cell=cell,
+        metric=task.metric,
+        higher_is_better=task.higher_is_better,
+        base_model=baseline.model.name,
+        base_sha256=baseline.model.sha256,
+        test_sha256=read_record(manifest_path(folder.data), Manifest).splits["test"].sha256,
+        zero_shot=test.zero_shot,
+        few_shot=test.few_shot,
+        tuned=test.tuned,
+        incumbent=test.incumbent,
+        better_shots=baseline.better.shots,
+        trials=len(trials),
+        scored_trials=sum(trial.score is not None for trial in trials),
+        budget=task.budget,
+        seconds=state.get("spent_seconds", 0.0),
+        cores=len(os.sched_getaffinity(0)),
+        stopped_because=state.get("stop") or "",
+        proposers_sha256=hash_of_proposers(),
+    )
+
+
+def hash_of_proposers() -> str:
+    """Hash over the source files of all proposers."""
+    files = sorted(Path(search.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def remove_weights(folder: RunFolder) -> None:
+    """Remove the whole weights of a finished cell's trials, a gigabyte a cell; `model/` and the adapters stay."""
+    with disk(folder.root):
+        for path in folder.root.glob("trials/**/model*.safetensors"):
+            path.unlink()
