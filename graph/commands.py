@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TextIO
 
 from graph import runner
-from graph.arguments import Action, Settings
+from graph.finished import resume_command
 from graph.fork import fork
+from graph.handing_over import export, reproduce
 from graph.history import history, lines
 from graph.live import columns, open_view, tell
+from graph.new_task import new_task
 from graph.runs import all_runs, find, listing, new_run, past_events, summary
-from graph.workshop import Workshop
+from graph.serving import ask, serve
+from graph.settings import Action, Settings
+from graph.workshop import Equip
 from memory.errors import TunewrightError
 from memory.events import Listener
 from memory.layout import RunFolder, read_record
@@ -23,9 +25,6 @@ from memory.records import Task
 from tools.report import RunReport
 
 FINISHED, NOT_IMPROVED = 0, 3
-
-Equip = Callable[[Task, Path, Callable[[str], None]], Workshop]
-"""Task, cache folder and listener for lines become a workshop; the tests bring engines that are quick."""
 
 
 def start(settings: Settings, equip: Equip) -> int:
@@ -112,6 +111,11 @@ ACTIONS: dict[Action, Callable[[Settings, Equip], int]] = {
     "fork": grow,
     "history": show_history,
     "list": show_list,
+    "new_task": new_task,
+    "export": export,
+    "reproduce": reproduce,
+    "serve": serve,
+    "ask": ask,
 }
 
 
@@ -126,13 +130,10 @@ def people(settings: Settings) -> TextIO:
 
 
 def way_on(settings: Settings, folder: RunFolder) -> str:
-    """The exact command that goes on with a run."""
+    """How to go on with a run."""
     if not folder.task.exists():
         return "Nothing had begun: start it again."
-    argv = ["python", "-m", "graph.run", "--resume", folder.id]
-    if settings.runs != Path("runs").absolute():
-        argv += ["--run-dir", str(settings.runs)]
-    return f"Go on with: {shlex.join(argv)}"
+    return f"Go on with: {resume_command(settings, folder)}"
 
 
 def closing(folder: RunFolder) -> list[str]:

@@ -66,8 +66,9 @@ def link_files(source: RunFolder, target: RunFolder, state: State) -> None:
 
 def files_of(folder: RunFolder, state: State) -> Iterator[Path]:
     """Folders and files that `state` speaks of. Splits are drawn before the baseline is, so they come with it."""
-    if state.get("baseline") is not None:
+    if (baseline := state.get("baseline")) is not None:
         yield from (folder.data, folder.sealed, folder.baseline)
+        yield from (folder.guard(guard.benchmark) for guard in baseline.guards)
     for trial in state.get("trials", []):
         yield folder.root / "trials" / str(trial.number)
     if dataset := state.get("dataset"):
@@ -76,6 +77,8 @@ def files_of(folder: RunFolder, state: State) -> Iterator[Path]:
         yield folder.resolve(training.weights)
         if training.adapter is not None:
             yield folder.resolve(training.adapter)
+    if folder.samples.exists():
+        yield folder.samples
     if state.get("test") is not None:
         yield folder.test
 

@@ -16,7 +16,7 @@ from graph.arguments import parse
 from memory.errors import TunewrightError
 
 if TYPE_CHECKING:
-    from graph.commands import Equip
+    from graph.workshop import Equip
 
 STOPPED = 130
 SHUTDOWN_SECONDS = 20.0

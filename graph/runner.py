@@ -20,9 +20,10 @@ from memory.layout import RunFolder, made, read_record, write_record
 from memory.ledger import LEDGER_SCHEMA, Ledger
 from memory.records import Task
 from memory.state import GRAPH_VERSION, STATE_TYPES, State
-from nodes.deps import CONTEXT, Deps
+from nodes.deps import Deps
 from tools import benchmarks, report
-from tools.benchmarks.splits import write_splits
+from tools.benchmarks.splits import manifest_path, read_findings, write_splits
+from tools.isolation import isolation
 from tools.serving import Server
 from tools.warm_engine import WarmEngine
 
@@ -141,22 +142,29 @@ def assemble(
     task: Task, folder: RunFolder, workshop: Workshop, database: Database, listeners: Sequence[Listener]
 ) -> Deps:
     """The nodes' tools for this run. The splits are written at its start and verified at each resume."""
-    benchmark = benchmarks.get(task.benchmark)
+    benchmark = benchmarks.of(task)
+    events = Events(folder.events, tuple(listeners))
+    fresh = not manifest_path(folder.data).exists()
+    splits = write_splits(benchmark, folder.data, folder.sealed, workshop.sizes, task.seed)
+    found = read_findings(folder.data)
+    for one in found.found if fresh and found else ():
+        events.emit("note", one.says)
+    if task.own is not None and task.own.metric.kind == "python" and isolation().level == "weak":
+        events.emit("note", isolation().says)
     return Deps(
         folder=folder,
         benchmark=benchmark,
-        splits=write_splits(benchmark, folder.data, folder.sealed, workshop.sizes, task.seed),
+        splits=splits,
         model=workshop.model,
         engines=workshop.engines,
         locks=workshop.locks,
         device=workshop.device,
-        server=Server(
-            workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=CONTEXT
-        ),
+        server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device),
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         propose=workshop.propose,
+        guards=tuple(benchmarks.get(name) for name in task.guards),
         ledger=Ledger(database, folder),
-        events=Events(folder.events, tuple(listeners)),
+        events=events,
     )
 
 

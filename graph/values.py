@@ -59,6 +59,21 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def share(text: str) -> float:
+    """A share between 0 and 1, such as 0.05. Raises InputError."""
+    if not re.fullmatch(r"0?\.\d{1,6}|0|1", text):
+        raise InputError(f"'{text}' is no share", "Write a number between 0 and 1, such as 0.05.")
+    return float(text)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names between commas, each once. Raises InputError for an empty one."""
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if not all(found):
+        raise InputError(f"'{text}' holds an empty name", "Write NAME or NAME,NAME.")
+    return found
+
+
 def base_model(name: str) -> str:
     """The embedded model, an existing folder (made absolute), or what looks like a hub id. Raises InputError."""
     folder = Path(name).expanduser()

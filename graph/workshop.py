@@ -33,6 +33,10 @@ class Workshop:
     """Items in the splits of a new run."""
 
 
+Equip = Callable[[Task, Path, Say], Workshop]
+"""Task, cache folder and listener for lines become a workshop; the tests bring engines that are quick."""
+
+
 def workshop(task: Task, cache: Path, say: Say) -> Workshop:
     """Set up what is missing and find the base model. Raises InputError and SetupError."""
     hardware = environments.detect_hardware()

@@ -78,6 +78,15 @@ class RunFolder:
         """The winning weights and their card."""
         return self.root / "model"
 
+    @property
+    def samples(self) -> Path:
+        """Graded outputs to training questions."""
+        return self.root / "samples"
+
+    def guard(self, name: str) -> Path:
+        """Items of a guard, and the untouched model's evaluations on them."""
+        return self.root / "guards" / name
+
     def trial(self, number: int) -> Path:
         """The folder of trial `number`; made when asked for."""
         return made(self.root / "trials" / str(number))

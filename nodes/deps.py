@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from memory.errors import ServerError
+from memory.errors import ServerError, TrialError
 from memory.events import Events
-from memory.layout import RunFolder, read_record
+from memory.layout import RunFolder, made, read_record, read_rows, write_rows
 from memory.ledger import Ledger
-from memory.records import Baseline, BaseModelCard, NodeName, Plan, Score
-from tools.benchmarks.benchmark import Benchmark
+from memory.records import Baseline, BaseModelCard, NodeName, Outcome, Plan, Score, Trial
+from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import FINGERPRINTS, Manifest, split_path, verify
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
@@ -21,12 +22,10 @@ from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
 from tools.warm_engine import WarmEngine
+from tools.weights_proof import content_sha256
 
 SHOTS = 5
 """Worked examples of the few-shot baseline; the first rows of the training split."""
-CONTEXT = 2048
-"""Tokens that the server takes, prompt and answer together."""
-
 REPORT_SECONDS = 15.0
 """Weight swaps, report and model card at the end of a run."""
 
@@ -78,6 +77,8 @@ class Deps:
     """lighteval, kept warm so that its imports are paid once."""
     propose: Propose
     """Who plans."""
+    guards: tuple[Benchmark, ...] = ()
+    """Benchmarks that must not become worse."""
     _node_began: float = 0.0
 
     def begin(self, node: NodeName, trial: int | None) -> None:
@@ -114,25 +115,57 @@ class Deps:
         """Hashes of validation and test, with which training rows are compared."""
         return [read_record(self.folder.data / name, Fingerprints) for name in FINGERPRINTS.values()]
 
-    def score(self, weights: Path, evaluations: Sequence[Evaluation], folder: Path) -> list[Score]:
+    def score(
+        self, weights: Path, evaluations: Sequence[Evaluation], folder: Path, benchmark: Benchmark | None = None
+    ) -> list[Score]:
         """Score `weights` on each evaluation; finished ones are found on disk. Score paths come back relative.
 
-        A server that dies is started once more; dying twice raises ServerError, and a failed request raises
-        EngineError: never an empty answer taken for a score.
+        `benchmark` is the run's own where none is given. A server that dies is started once more; dying twice raises
+        ServerError, and a failed request raises EngineError: never an empty answer taken for a score.
         """
+        benchmark = benchmark or self.benchmark
         try:
-            scores = self._score(weights, evaluations, folder)
+            scores = self._score(weights, evaluations, folder, benchmark)
         except ServerError as error:
             self.events.emit("note", f"{error.message}; scoring again with a fresh server")
-            scores = self._score(weights, evaluations, folder)
+            scores = self._score(weights, evaluations, folder, benchmark)
+        name = "" if benchmark.name == self.benchmark.name else f"{benchmark.name} "
         for score in scores:
-            says = (
-                f"{score.split} {score.metric} {score.value:.3f} ± {score.stderr:.3f} (n={score.n}, {score.shots}-shot)"
-            )
+            figure = f"{score.metric} {score.value:.3f} ± {score.stderr:.3f}"
+            says = f"{name}{score.split} {figure} (n={score.n}, {score.shots}-shot)"
             self.events.emit("score", says, value=score.value, stderr=score.stderr)
         return scores
 
-    def _score(self, weights: Path, evaluations: Sequence[Evaluation], folder: Path) -> list[Score]:
+    def score_snapshot(self, plan: Plan, step: int, weights: Path) -> Score:
+        """A training in progress, on validation: its weights after optimiser step `step`."""
+        evaluation = Evaluation(name="validation", split="validation", items=str(self.items("validation")))
+        (score,) = self.score(weights, [evaluation], self.folder.trial(plan.number) / "eval" / f"step-{step}")
+        return score
+
+    def sample(
+        self, trials: Sequence[Trial], number: int | None, items: Sequence[Item], samples: int, temperature: float
+    ) -> list[Outcome]:
+        """Several graded outputs to each item, by the base model or the trial `number`. Raises TrialError CONFIG."""
+        weights = self.base_weights if number is None else self.weights_of(trials, number)
+        asked = replace(self.benchmark, samples=samples, temperature=temperature)
+        parts = [content_sha256(weights), f"{samples} {temperature}", *(item.model_dump_json() for item in items)]
+        content = "\n".join(parts)
+        folder = made(self.folder.samples / hashlib.sha256(content.encode()).hexdigest()[:16])
+        write_rows(folder / "items.jsonl", items)
+        evaluation = Evaluation(name="outputs", split="train", items=str(folder / "items.jsonl"))
+        (score,) = self.score(weights, [evaluation], folder, asked)
+        return list(read_rows(self.folder.resolve(score.outcomes), Outcome))
+
+    def weights_of(self, trials: Sequence[Trial], number: int) -> Path:
+        """Whole weights of a trial that was trained. Raises TrialError CONFIG where there is none of that number."""
+        trained = {trial.number: trial.training for trial in trials if trial.training}
+        if number not in trained:
+            raise TrialError("CONFIG", f"trial {number} has no weights", "Name a trial that was trained.")
+        return self.folder.resolve(trained[number].weights)
+
+    def _score(
+        self, weights: Path, evaluations: Sequence[Evaluation], folder: Path, benchmark: Benchmark
+    ) -> list[Score]:
         pace = Pace()
 
         def progress(done: int, total: int) -> None:
@@ -141,7 +174,7 @@ class Deps:
         scores = evaluate(
             self.scorer,
             self.server,
-            self.benchmark,
+            benchmark,
             weights,
             evaluations,
             folder,

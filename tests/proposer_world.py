@@ -15,6 +15,7 @@ from memory.records import (
     Baseline,
     BaseModelCard,
     Budget,
+    Comparison,
     DataRecipe,
     DatasetCard,
     Failure,
@@ -48,6 +49,8 @@ MODEL = BaseModelCard(
     layers=30,
 )
 ITEMS = 200
+RETAINED = 0.9
+"""Share of what was learnt that a training keeps which goes on."""
 
 
 def score(
@@ -132,15 +135,23 @@ class World:
 
     def truth(self, recipe: Recipe) -> float:
         """Accuracy without noise."""
-        training = recipe.training
-        if training.learning_rate >= self.diverges_at:
+        if recipe.training.learning_rate >= self.diverges_at:
             return 0.0
+        effective = self.effective(recipe)
+        return self.base + (self.cap - self.base) * (1 - math.exp(-((effective / self.rows_for_two_thirds) ** 0.77)))
+
+    def effective(self, recipe: Recipe) -> float:
+        """Rows that count: those of this training at its learning rate, and those of the one that it goes on from."""
+        training = recipe.training
         off = math.log(training.learning_rate / self.best_rate) / self.width
         if off > 0:
             off *= 1.5
         effective = recipe.rows * training.epochs**0.5 * math.exp(-off * off / 2)
         effective *= min(1.0, (recipe.steps / 60) ** 0.3)
-        return self.base + (self.cap - self.base) * (1 - math.exp(-((effective / self.rows_for_two_thirds) ** 0.77)))
+        if training.continue_from is not None:
+            earlier = self.trials[training.continue_from - 1].plan
+            effective += RETAINED * self.effective(Recipe(data=earlier.data, training=earlier.training))
+        return effective
 
     def brief(self) -> Brief:
         """What a planner sees now."""
@@ -207,6 +218,17 @@ class World:
             {
                 "plan": plan,
                 "decision": decision,
+                "comparison": Comparison(
+                    against="the incumbent",
+                    n=ITEMS,
+                    difference=gain,
+                    ci_low=gain - 2 * error,
+                    ci_high=gain + 2 * error,
+                    wins=0,
+                    losses=0,
+                    p_value=math.erfc(abs(gain) / error / math.sqrt(2)),
+                    method="mcnemar",
+                ),
                 "arithmetic": f"{value} against {before}",
                 "dataset": DatasetCard(path="d", sha256="0", rows=recipe.rows, mean_answer_chars=6, groups=()),
                 "verdict": Verdict(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graph.arguments import Settings, parse
+from graph.arguments import parse
 from graph.run import main
+from graph.settings import Settings
 from graph.values import duration, in_words
 from memory.errors import InputError
 
@@ -62,6 +63,21 @@ def test_a_run_may_be_named_by_its_folder() -> None:
     assert parsed("--fork /somewhere/runs/abc@1f").runs == Path("/somewhere/runs")
 
 
+def test_what_works_on_a_finished_run() -> None:
+    asked = parsed("--export abc --format gguf --to out")
+    assert (asked.action, asked.run, asked.export_format) == ("export", "abc", "gguf")
+    assert asked.destination == Path("out").absolute()
+    assert parse(["--ask", "abc", "Why not?"], {"HOME": "/"}).question == "Why not?"
+    assert parsed("--serve abc --port 9000").port == 9000
+    assert parsed("--reproduce abc").run == "abc"
+
+
+def test_guards_and_their_margin() -> None:
+    task = parsed("--benchmark aiw --guard syllogism,spell_backward --guard-margin 0.1").task()
+    assert task.guards == ("syllogism", "spell_backward")
+    assert task.guard_margin == 0.1
+
+
 def test_a_folder_with_a_model_becomes_absolute(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
@@ -94,7 +110,7 @@ def test_durations_in_words_are_read_back() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("", "no benchmark is named. Give --benchmark NAME, one of: syllogism"),
+        ("", "no benchmark is named. Give --task FILE.toml, or --benchmark NAME, one of: syllogism"),
         ("--benchmark sylogism", "Did you mean syllogism"),
         ("--benchmark", "--benchmark: expected one argument"),
         ("--benchmark aiw --bugdet 3m", "unknown option --bugdet. Did you mean --budget?"),
@@ -130,7 +146,18 @@ def test_durations_in_words_are_read_back() -> None:
         ("--fork a@b --set plan.learning_rate=inf", "It should be a finite number"),
         ("--fork a@b --set plan.learning_rate=nan", "'nan' is no value"),
         ("--fork a@b --set plan.method=dora", "It should be 'lora', 'qlora' or 'full'"),
-        ("--fork a@b --set plan.balance=x", "It should be 'none' or 'answer'"),
+        ("--fork a@b --set plan.balance=x", "It should be 'none', 'answer', 'length' or 'difficulty'"),
+        ("--benchmark aiw --task mine.toml", "--benchmark and --task exclude each other"),
+        ("--benchmark aiw --guard sylogism", "there is no benchmark 'sylogism'. Did you mean syllogism"),
+        ("--benchmark aiw --guard aiw", "aiw cannot guard itself"),
+        ("--benchmark aiw --guard syllogism,", "'syllogism,' holds an empty name"),
+        ("--benchmark aiw --guard syllogism --guard-margin 5", "'5' is no share"),
+        ("--benchmark aiw --format gguf", "--format has a meaning only with --export"),
+        ("--serve a --to b", "--to has a meaning only with --export"),
+        ("--export a --format onnx", "invalid choice: 'onnx'"),
+        ("--export a --ask b c", "--export and --ask exclude each other"),
+        ("--new-task a.csv --benchmark aiw", "--benchmark and --new-task exclude each other. Give one of them."),
+        ("--ask abc", "--ask: expected 2 arguments"),
         ("--resume nobody --run-dir /nowhere", "there is no run nobody: /nowhere holds none"),
         ("--history nobody --run-dir /nowhere", "there is no run nobody"),
         ("--fork nobody@1 --run-dir /nowhere", "there is no run nobody"),

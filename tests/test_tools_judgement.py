@@ -7,6 +7,7 @@ from memory.records import (
     Comparison,
     ConstantAnswer,
     DataRecipe,
+    GuardScore,
     Outcome,
     Plan,
     Score,
@@ -14,7 +15,7 @@ from memory.records import (
     TrainingRecipe,
     Trial,
 )
-from tools.judgement import classify_errors, decide, expectation_met, may_grow
+from tools.judgement import classify_errors, decide, expectation_met, guarded, may_grow, worth_going_on
 from tools.statistics import paired
 
 
@@ -139,3 +140,52 @@ def test_classes_come_by_frequency_with_a_few_examples_and_without_the_right() -
     assert [(one.name, one.count) for one in found] == [("unparsable", 10), ("wrong answer", 9)]
     assert found[0].examples == ("", "0 maybe", "1 maybe")
     assert classify_errors([outcome("Yes", score=1)]) == ()
+
+
+def guard(difference: float, name: str = "aiw") -> GuardScore:
+    score, _ = compared(0, 0)
+    comparison = Comparison(
+        against="the base model",
+        n=200,
+        difference=difference,
+        ci_low=difference - 0.03,
+        ci_high=difference + 0.03,
+        wins=0,
+        losses=0,
+        p_value=0.5,
+        method="mcnemar",
+    )
+    return GuardScore(benchmark=name, score=score, comparison=comparison)
+
+
+@pytest.mark.parametrize(
+    ("differences", "decision"),
+    [([], "accepted"), ([0.1], "accepted"), ([-0.05], "accepted"), ([-0.055], "rejected"), ([0.2, -0.06], "rejected")],
+)
+def test_a_guard_that_loses_more_than_the_margin_blocks_acceptance(differences: list[float], decision: str) -> None:
+    accepted = decide(*compared(60, 5))
+    names = [f"guard-{number}" for number in range(len(differences))]
+    judged = guarded(accepted, map(guard, differences, names), margin=0.05)
+    assert judged.decision == decision
+    assert judged.arithmetic.startswith(accepted.arithmetic)
+    assert all(name in judged.arithmetic for name in names)
+    assert ("more than 5.0 points lost" in judged.arithmetic) == (decision == "rejected")
+
+
+@pytest.mark.parametrize(
+    ("values", "goes_on"),
+    [
+        ([0.5], True),
+        ([0.5, 0.4], True),
+        ([0.5, 0.4, 0.6], True),
+        ([0.5, 0.4, 0.5], False),
+        ([0.5, 0.4, 0.45], False),
+        ([0.3, 0.5, 0.6, 0.4], True),
+        ([0.3, 0.6, 0.5, 0.4], False),
+    ],
+)
+def test_a_training_ends_when_its_score_falls_twice(values: list[float], goes_on: bool) -> None:
+    score, _ = compared(0, 0)
+    assert worth_going_on([score.model_copy(update={"value": value}) for value in values]) == goes_on
+    errors = [score.model_copy(update={"value": 1 - value, "higher_is_better": False}) for value in values]
+    assert worth_going_on(errors) == goes_on

@@ -4,12 +4,25 @@ import math
 
 import pytest
 
-from memory.records import ConstantAnswer, DataRecipe, ErrorClass, Plan, Score, Select, TrainingRecipe, Trial
+from memory.records import (
+    ConstantAnswer,
+    DataRecipe,
+    ErrorClass,
+    NearDeduplicate,
+    Order,
+    Plan,
+    Score,
+    Select,
+    SelfDistil,
+    TrainingRecipe,
+    Trial,
+)
 from tests.proposer_world import World, score, trained
 from tools.proposers.brief import Brief
 from tools.proposers.curves import curve_of
-from tools.proposers.diagnosis import Diagnosis, diagnose
+from tools.proposers.diagnosis import diagnose
 from tools.proposers.factors import Recipe, differing
+from tools.proposers.look import Diagnosis
 
 SETTLED = [2.0 * math.exp(-i / 5) + 0.4 for i in range(60)]
 FALLING = [2.5 - 0.03 * i for i in range(60)]
@@ -72,7 +85,8 @@ def first(said: list[Diagnosis], factor: str) -> Diagnosis:
 
 def test_a_falling_loss_asks_for_rows_and_a_higher_rate() -> None:
     said = found(trial_of(FALLING, 0.3, 0.35))
-    assert said[0].factor == "rows"
+    assert said[0].factor == "continue_from"
+    assert first(said, "rows").cause == said[0].cause
     assert "still falling" in said[0].cause
     assert first(said, "learning_rate").recipe.training.learning_rate == 3e-3
 
@@ -86,7 +100,8 @@ def test_a_spike_asks_for_a_lower_rate_before_anything_else() -> None:
 
 def test_memorised_rows_ask_for_more_rows() -> None:
     said = found(trial_of(SETTLED, 0.5, 0.99))
-    assert said[0].factor == "rows"
+    assert said[0].factor == "continue_from"
+    assert first(said, "rows").cause == said[0].cause
     assert "memorises" in said[0].cause
     assert "0.990" in said[0].figure
 
@@ -118,7 +133,8 @@ def found_with_method(trial: Trial, brief: Brief) -> list[Diagnosis]:
 
 def test_unparsable_outputs_ask_for_more_rows() -> None:
     said = found(trial_of(SETTLED, 0.3, 0.35, validation=score(0.3, parsed=150)))
-    assert said[0].factor == "rows"
+    assert said[0].factor == "continue_from"
+    assert first(said, "rows").cause == said[0].cause
     assert said[0].figure == "25% of outputs hold no answer"
 
 
@@ -171,3 +187,40 @@ def test_single_steps_that_jump_about_are_no_spike() -> None:
     curve = curve_of(trained(JUMPING).losses)
     assert curve is not None
     assert curve.smooth
+
+
+def test_long_answers_that_are_sometimes_right_ask_for_the_models_own_words() -> None:
+    brief = World(seconds=3_000).brief()
+    assert not any(one.factor == "self_distil" for one in found(trial_of(SETTLED, 0.5, 0.55), brief=brief))
+    wordy = brief.model_copy(update={"answer_chars": 250.0})
+    distilled = first(found(trial_of(SETTLED, 0.5, 0.55), brief=wordy), "self_distil").recipe
+    (operator,) = [op for op in distilled.data.operators if isinstance(op, SelfDistil)]
+    assert (operator.trial, operator.rows, operator.unsolved) == (1, RECIPE.rows, "gold")
+    asked = RECIPE.rows * operator.samples * brief.baseline.zero_shot.seconds / brief.baseline.zero_shot.n
+    more = wordy.trial_seconds(distilled.data, distilled.training) - wordy.trial_seconds(RECIPE.data, RECIPE.training)
+    assert more == pytest.approx(asked)
+
+
+def test_memorised_rows_of_collected_text_ask_for_near_copies_to_go() -> None:
+    brief = World(seconds=3_000).brief()
+    said = found(trial_of(SETTLED, 0.5, 0.99), brief=brief)
+    assert first(said, "near_duplicates").recipe.data.operators[0] == NearDeduplicate(threshold=0.8)
+    generated = brief.model_copy(update={"generated": True})
+    assert not any(one.factor == "near_duplicates" for one in found(trial_of(SETTLED, 0.5, 0.99), brief=generated))
+
+
+def test_unknown_rows_may_come_in_an_order_once_all_are_used() -> None:
+    brief = World(seconds=3_000, train_rows=400).brief()
+    ordered = first(found_with_method(trial_of(SETTLED, 0.3, 0.33), brief), "curriculum").recipe
+    assert ordered.training.order == "file"
+    assert ordered.data.operators[-1] == Order(by="length")
+
+
+def test_weights_that_learnt_go_on_with_rows_that_they_have_not_seen() -> None:
+    on = first(found(trial_of(FALLING, 0.3, 0.35)), "continue_from").recipe
+    assert on.training.continue_from == 1
+    select = on.data.operators[-1]
+    assert isinstance(select, Select)
+    assert select.skip == RECIPE.rows
+    spiky = found(trial_of(SPIKY, 0.3, 0.35))
+    assert not any(one.factor == "continue_from" for one in spiky)

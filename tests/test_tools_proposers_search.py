@@ -9,6 +9,7 @@ import pytest
 
 from memory.records import FailureKind, Lesson, Plan, Select
 from tests.proposer_world import World, score, uniform_random
+from tools.proposers import search
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import Recipe, differing, near
 from tools.proposers.sampler import draws
@@ -91,7 +92,7 @@ def test_rules_change_one_factor() -> None:
     world = World()
     world.play(propose)
     factors = [trial.plan.change.factor for trial in world.trials if trial.plan.change]
-    assert factors == ["learning_rate", "rows"]
+    assert factors == ["learning_rate", "continue_from"]
 
 
 def test_a_sure_remedy_gets_all_the_time_where_it_would_be_the_last_trial() -> None:
@@ -268,3 +269,35 @@ def test_lessons_do_not_disturb_it() -> None:
     brief = World().brief()
     lesson = Lesson(text="rows pay", trials=(1,), evidence="0.2 -> 0.3")
     assert propose(brief.model_copy(update={"lessons": (lesson,)})) == propose(brief)
+
+
+def test_a_rise_within_noise_runs_again_under_other_seeds_and_is_then_left() -> None:
+    world = World(rows_for_two_thirds=8_000.0, seconds=3_000)
+    plan = propose(world.brief())
+    assert isinstance(plan, Plan)
+    trial = world.run(plan)
+    assert trial.comparison is not None
+    rise = trial.comparison.model_copy(update={"difference": 0.03, "p_value": 0.2})
+    world.trials[0] = trial.model_copy(update={"decision": "inconclusive", "comparison": rise})
+    for number in (2, 3):
+        again = search._again(world.brief())
+        assert again is not None
+        assert (again.number, again.repeats) == (number, 1)
+        assert again.change is not None
+        assert (again.change.factor, again.training.seed) == ("seed", number - 1)
+        assert again.expected_gain == 0.03
+        repeated = world.run(again)
+        world.trials[-1] = repeated.model_copy(update={"decision": "inconclusive", "comparison": rise})
+    assert search._again(world.brief()) is None
+
+
+def test_a_fall_or_pure_noise_is_not_run_again() -> None:
+    world = World(rows_for_two_thirds=8_000.0, seconds=3_000)
+    plan = propose(world.brief())
+    assert isinstance(plan, Plan)
+    trial = world.run(plan)
+    assert trial.comparison is not None
+    for difference, p_value in ((-0.03, 0.2), (0.01, 0.8)):
+        compared = trial.comparison.model_copy(update={"difference": difference, "p_value": p_value})
+        world.trials[0] = trial.model_copy(update={"decision": "inconclusive", "comparison": compared})
+        assert search._again(world.brief()) is None

@@ -21,7 +21,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from memory.records import Comparison, ConstantAnswer, Decision, ErrorClass, Outcome, Plan, Score, Trial
+from memory.records import (
+    Comparison,
+    ConstantAnswer,
+    Decision,
+    ErrorClass,
+    GuardScore,
+    Outcome,
+    Plan,
+    Score,
+    Trial,
+)
 
 ALPHA = 0.05
 """Two-sided p-value under which a difference counts."""
@@ -76,6 +86,40 @@ def decide(score: Score, comparison: Comparison, constant: ConstantAnswer | None
     if constant is not None and score.ci_low <= constant.value:
         line += f"; not clearly above always answering {constant.answer!r} ({constant.value:.1%})"
     return Judgement(decision, line)
+
+
+def guarded(judgement: Judgement, guards: Iterable[GuardScore], margin: float) -> Judgement:
+    """Reject what would be accepted where a guard lost more than `margin` of its metric against the untouched model;
+    the words name every guard."""
+    lines, blocked = [], []
+    for guard in guards:
+        compared = guard.comparison
+        assert compared is not None, "a guard is compared with the untouched model"
+        lost = -compared.difference > margin + 1e-9
+        blocked += [guard.benchmark] if lost else []
+        lines.append(
+            f"guard {guard.benchmark} {guard.score.value:.1%}: {_points(compared.difference, sign=True)} "
+            f"[{_points(compared.ci_low, sign=True)}, {_points(compared.ci_high, sign=True)}]"
+            + (f", more than {_points(margin)} lost" if lost else "")
+        )
+    line = "; ".join((judgement.arithmetic, *lines))
+    return Judgement("rejected", f"{line}: not accepted") if blocked else Judgement(judgement.decision, line)
+
+
+def better(*scores: Score) -> Score:
+    """The best of scores with one metric; of equals, the first."""
+    return max(scores, key=lambda score: score.oriented)
+
+
+def worth_going_on(scores: Sequence[Score]) -> bool:
+    """Whether a training goes on after a snapshot, from the validation scores of its snapshots so far, oldest first.
+
+    It ends where the last two both lie below the best before them: one lower score is noise as often as not.
+    """
+    if len(scores) < 3:
+        return True
+    best = better(*scores[:-2])
+    return any(better(best, later) is not best for later in scores[-2:])
 
 
 def may_grow(trial: Trial) -> bool:

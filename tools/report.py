@@ -6,6 +6,7 @@ from typing import Literal
 
 from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
 from memory.state import State, incumbent
+from tools.own_task.findings import Findings
 
 SIGNIFICANT = 0.05
 """Two-sided p below which a difference is told from noise."""
@@ -63,8 +64,15 @@ class RunReport(Record):
     decision: Verdict
     budget: Spent
     lineage: Lineage
+    findings: Findings | None = None
+    """What was odd about the rows of a person's own data; None for a benchmark of the table."""
     serve: str
     """The command that serves the winning model."""
+
+    @property
+    def winner(self) -> Trial | None:
+        """The trial that was handed over; None where none was accepted."""
+        return next((trial for trial in self.trials if trial.number == self.test.incumbent), None)
 
 
 def judge(test: SealedTest, stop: str) -> Verdict:

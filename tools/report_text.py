@@ -17,7 +17,10 @@ def markdown(report: RunReport) -> str:
         f"{report.budget.trials} trials. Stopped: {report.decision.stopped_because}",
         "## Sealed test\n\n" + test_table(report),
         "## Validation\n\n" + scoreboard(report),
+        *guards(report),
+        *oddities(report),
         "## Trials\n\n" + "\n\n".join(trial_text(trial) for trial in report.trials),
+        *dropped(report),
         "## Lessons\n\n" + bullets(f"{lesson.text} ({lesson.evidence})" for lesson in report.lessons),
         "## Where the time went\n\n" + time_table(report),
         "## Lineage\n\n" + lineage_table(report),
@@ -78,6 +81,44 @@ def scoreboard(report: RunReport) -> str:
     return table(["", "change", report.task.metric, "95 % interval", "n", "against", "time", "decision"], rows)
 
 
+def guards(report: RunReport) -> list[str]:
+    """Other benchmarks before and after; no part where none was named."""
+    winner = report.winner
+    if not report.baseline.guards:
+        return []
+    after = {guard.benchmark: guard for guard in winner.guards} if winner else {}
+    rows = []
+    for before in report.baseline.guards:
+        name, now = before.benchmark, after.get(before.benchmark)
+        value, interval, n, _ = figure(before.score)
+        rows.append([f"{name}, {before.score.shots}-shot", f"{value} {interval}", n])
+        rows[-1] += [figure(now.score)[0], p_of(now.comparison)] if now else ["", ""]
+    head = ["", "before", "n", "after" + (f" (trial {winner.number})" if winner else ""), "difference"]
+    margin = f"A trial that loses more than {report.task.guard_margin:g} on one of them is not accepted."
+    return [f"## Guards\n\n{margin}\n\n{table(head, rows)}"]
+
+
+def oddities(report: RunReport) -> list[str]:
+    """What was found in a person's own data before anything was trained; no part where nothing was odd."""
+    if report.findings is None or not report.findings.found:
+        return []
+    usable = f"{report.findings.usable} of {report.findings.rows} rows are in the splits."
+    return [f"## What was odd about the data\n\n{usable}\n\n{bullets(one.says for one in report.findings.found)}"]
+
+
+def dropped(report: RunReport) -> list[str]:
+    """Rows that did not make it into the winner's training file, and why; no part where all did."""
+    winner = report.winner
+    if winner is None or winner.dataset is None or not winner.dataset.dropped:
+        return []
+    rows = [
+        [each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped
+    ]
+    notes = "".join(f"\n\n{note}" for note in winner.dataset.notes)
+    head = ["step", "reason", "rows", "for example"]
+    return [f"## Rows left out of trial {winner.number}\n\n{table(head, rows)}{notes}"]
+
+
 def changed(trial: Trial) -> str:
     """The one factor that the trial changed."""
     change = trial.plan.change
@@ -90,6 +131,8 @@ def trial_text(trial: Trial) -> str:
     """Diagnosis, hypothesis, expectation, and what came of it."""
     plan, recipe = trial.plan, trial.plan.training
     grown = f"grows from trial {plan.parent}" if plan.parent else "grows from the base model"
+    grown += ", goes on with its weights" if recipe.continue_from else ""
+    grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
     lines = [
         f"**Trial {trial.number}** ({grown}; {trial.decision}).",
         f"- Diagnosis: {plan.diagnosis}",
@@ -99,8 +142,8 @@ def trial_text(trial: Trial) -> str:
         f"{recipe.batch_size}, rank {recipe.lora_rank}, {recipe.schedule}, seed {recipe.seed}.",
     ]
     if trial.dataset:
-        dropped = "".join(f"; dropped {each.rows}: {each.reason}" for each in trial.dataset.dropped)
-        lines.append(f"- Data: {trial.dataset.rows} rows{dropped}.")
+        left_out = "".join(f"; left out {each.rows}: {each.reason}" for each in trial.dataset.dropped)
+        lines.append(f"- Data: {trial.dataset.rows} rows{left_out}.")
     if trial.training:
         run = trial.training
         ladder = "".join(f" Memory: {step}." for step in run.ladder)

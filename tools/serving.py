@@ -26,6 +26,8 @@ from tools.weights_proof import PROBE
 
 SERVED_NAME = "model"
 """The model's name in requests, whatever weights are loaded."""
+WINDOW = 2048
+"""Tokens that the server takes, prompt and answer together."""
 AGAIN = "Start the server again and repeat the evaluation"
 
 
@@ -59,7 +61,7 @@ class Server:
         folder: Path,
         *,
         device: Literal["cpu", "cuda"] = "cpu",
-        max_model_len: int = 2048,
+        max_model_len: int = WINDOW,
         threads: int | None = None,
         kv_cache_gib: int = 2,
         start_seconds: float = 900.0,
@@ -91,7 +93,7 @@ class Server:
         folder: Path,
         *,
         device: Literal["cpu", "cuda"] = "cpu",
-        max_model_len: int = 2048,
+        max_model_len: int = WINDOW,
     ) -> Server:
         """A server that is up and answers with the base weights. Raises ServerError."""
         server = cls(engine, model, folder, device=device, max_model_len=max_model_len)

@@ -19,6 +19,8 @@ from memory.records import Comparison, ConstantAnswer
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 RESAMPLES = 10_000
+FEWEST_ITEMS = 2
+"""A single item has no error bar."""
 
 T = TypeVar("T")
 
@@ -63,7 +65,7 @@ def stderr(values: Sequence[float]) -> float:
 
     Raises InputError for fewer than two items, which have none.
     """
-    if len(values) < 2:
+    if len(values) < FEWEST_ITEMS:
         raise InputError(f"{len(values)} scored items have no error bar", "Score at least two.")
     return stdev(values) / sqrt(len(values))
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory.records.operators import Operator, Select
+from memory.records.operators import Augment, Operator, Select, SelfDistil
 from memory.records.record import Record
 
 
@@ -17,8 +17,16 @@ class DataRecipe(Record):
 
     @property
     def rows(self) -> int | None:
-        """Rows that the last `select` allows, or None where the recipe takes all."""
-        return next((op.rows for op in reversed(self.operators) if isinstance(op, Select)), None)
+        """Rows that the recipe allows, or None where it takes all there are."""
+        rows: int | None = None
+        for operator in self.operators:
+            if isinstance(operator, Select):
+                rows = operator.rows if rows is None else min(rows, operator.rows)
+            elif isinstance(operator, Augment) and rows is not None:
+                rows *= 1 + operator.copies
+            elif isinstance(operator, SelfDistil) and operator.unsolved == "drop":
+                rows = min(rows or operator.rows, operator.rows) * operator.keep
+        return rows
 
 
 class TrainingRecipe(Record):
@@ -77,6 +85,7 @@ class Plan(Record):
     """Expected difference of the validation metric against the incumbent, in units of the metric."""
     data: DataRecipe
     training: TrainingRecipe
-    proposer: Literal["search", "llm"]
+    proposer: Literal["search", "llm", "default", "random"]
+    """Who proposed it: ours, a language model, one default fine-tune, or random draws (the last two are references)."""
     predicted_seconds: float = Field(ge=0)
     """What the planner thinks the whole trial costs."""

@@ -45,6 +45,11 @@ class Score(Record):
     generation_seconds: float = Field(default=0.0, ge=0)
     """Part of it in which the server generated."""
 
+    @property
+    def oriented(self) -> float:
+        """The value, turned so that more is better."""
+        return self.value if self.higher_is_better else -self.value
+
 
 class Outcome(Record):
     """One output to one item."""
@@ -86,6 +91,16 @@ class Comparison(Record):
     p_value: float
     """Two-sided: exact McNemar for right-or-wrong items, paired bootstrap otherwise."""
     method: Literal["mcnemar", "bootstrap"]
+
+
+class GuardScore(Record):
+    """A score on another benchmark, which the tuning must not make worse."""
+
+    benchmark: str
+    score: Score
+    """In the prompt (zero-shot or few-shot) in which the untouched model is the better."""
+    comparison: Comparison | None = None
+    """Against the untouched model on the same items; None for the untouched model itself."""
 
 
 class ErrorClass(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory.records.record import Record
+from memory.records.score import Score
 
 
 class LossPoint(Record):
@@ -15,6 +16,23 @@ class LossPoint(Record):
     grad_norm: float | None
     seconds: float
     """Since the first optimiser step."""
+
+
+class Snapshot(Record):
+    """The weights as they were in mid-training, whole and on disk, so that they can be scored while it waits."""
+
+    step: int
+    """Optimiser steps that they have seen."""
+    epoch: float
+    weights: str
+    """Folder with whole weights that vLLM can load; it may have been removed since, see `forget_snapshots`."""
+    adapter: str | None
+    """Folder with the adapter; None for full tuning."""
+    weights_sha256: str
+    seconds: float
+    """What writing them took; not part of the training's time."""
+    score: Score | None = None
+    """On validation; None until it is scored."""
 
 
 class TrainingRun(Record):
@@ -44,4 +62,16 @@ class TrainingRun(Record):
     """Steps of the out-of-memory ladder that were taken, in words; empty where the recipe fitted."""
     resumed_from_step: int = 0
     """The checkpoint from which a crashed training went on; 0 where it ran through."""
+    snapshots: tuple[Snapshot, ...] = ()
+    """Oldest first; the end of the training is none of them, unless it was stopped at one."""
+    stopped_at_step: int | None = None
+    """The snapshot after which the training was ended early; None where it ran through. Curve, steps, tokens and
+    seconds are of what was trained."""
+    stopped_because: str = ""
+    """Why, in words."""
     seed: int = 0
+
+    def at(self, snapshot: Snapshot) -> TrainingRun:
+        """The same training with a snapshot's weights in place of its last ones."""
+        kept = {"weights": snapshot.weights, "adapter": snapshot.adapter, "weights_sha256": snapshot.weights_sha256}
+        return self.model_copy(update=kept)

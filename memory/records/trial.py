@@ -7,7 +7,7 @@ from pydantic import Field
 from memory.records.dataset import DatasetCard
 from memory.records.plan import Plan
 from memory.records.record import Decision, Record
-from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Score
+from memory.records.score import Comparison, ConstantAnswer, ErrorClass, GuardScore, Score
 from memory.records.task import BaseModelCard
 from memory.records.training import TrainingRun
 from memory.records.verdict import Failure, Verdict
@@ -36,7 +36,9 @@ class Trial(Record):
     train_score: Score | None = None
     """On a sample of the rows that were trained on: tells under-fitting from over-fitting."""
     comparison: Comparison | None = None
-    """Against the incumbent of that moment."""
+    """Against the incumbent of that moment; over all seeds of the recipe where the plan repeats one."""
+    guards: tuple[GuardScore, ...] = ()
+    """Other benchmarks; measured where the trial would be accepted."""
     errors: tuple[ErrorClass, ...] = ()
     expectation_met: bool | None = None
     """Whether the gain reached the plan's expectation; None where nothing was scored."""
@@ -58,12 +60,13 @@ class Baseline(Record):
     few_shot: Score
     constant: ConstantAnswer | None = None
     """None where answers are open."""
+    guards: tuple[GuardScore, ...] = ()
+    """Other benchmarks before any tuning."""
 
     @property
     def better(self) -> Score:
         """The better of the two prompts; a first trial is compared with it."""
-        sign = 1 if self.zero_shot.higher_is_better else -1
-        return max(self.zero_shot, self.few_shot, key=lambda score: sign * score.value)
+        return max(self.zero_shot, self.few_shot, key=lambda score: score.oriented)
 
 
 class SealedTest(Record):

@@ -12,7 +12,19 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory.records import Baseline, BaseModelCard, DataRecipe, Lesson, Record, Task, TrainingRecipe, Trial
+from memory.records import (
+    Baseline,
+    BaseModelCard,
+    DataRecipe,
+    Lesson,
+    PassRate,
+    Record,
+    SelfDistil,
+    Task,
+    TrainingRecipe,
+    Trial,
+)
+from memory.state import last_accepted
 
 Device = Literal["cpu", "cuda"]
 
@@ -29,6 +41,8 @@ METHOD_COST: dict[str, float] = {"lora": 1.0, "qlora": 1.3, "full": 1.5}
 """Seconds per token against LoRA: full training also computes the gradients of the weights, QLoRA unpacks them."""
 OVERHEAD_SECONDS: dict[Device, float] = {"cpu": 60.0, "cuda": 75.0}
 """Start-ups of a trial before anything is measured: preflight with its micro-run, training engine, merge, scorer."""
+SNAPSHOT_SECONDS = 2.0
+"""Writing whole weights and swapping them into the server, beside their evaluation."""
 SAFETY = 0.93
 """Share of the time left that a plan may fill; the rest absorbs the error of the estimate."""
 
@@ -61,6 +75,10 @@ class Brief(Record):
     """Tokens of the longest training row: estimated or measured."""
     closed_answers: tuple[str, ...] | None = None
     """All possible answers, or None where answers are open."""
+    answer_chars: float = Field(default=0.0, ge=0)
+    """Mean characters of a gold answer."""
+    generated: bool = False
+    """Whether questions come from a template, so that two that differ in a word are two questions."""
     reserve_seconds: float = Field(ge=0)
     """Kept for the sealed test and the report."""
     evaluation_seconds: float = Field(ge=0)
@@ -113,8 +131,8 @@ class Brief(Record):
 
     @property
     def incumbent(self) -> Trial | None:
-        """The last accepted trial, or None while the base model holds the place."""
-        return next((trial for trial in reversed(self.trials) if trial.decision == "accepted"), None)
+        """The best model so far, or None while the base model holds the place."""
+        return last_accepted(self.trials)
 
     def value(self, trial: Trial) -> float:
         """The trial's validation score, turned so that more is better; minus infinity where nothing was scored."""
@@ -147,8 +165,15 @@ class Brief(Record):
         return self.tokens(data, training) * self.speed * METHOD_COST[training.method]
 
     def trial_seconds(self, data: DataRecipe, training: TrainingRecipe) -> float:
-        """Seconds of the whole trial: `overhead + evaluation + training`."""
-        return self.fixed_seconds + self.training_seconds(data, training)
+        """Seconds of the whole trial: `overhead + evaluation + training`, sampling, and an evaluation for each
+        snapshot."""
+        looks = training.snapshots * (self.evaluation_seconds + SNAPSHOT_SECONDS)
+        return self.fixed_seconds + self.training_seconds(data, training) + looks + self.sampling_seconds(data)
+
+    def sampling_seconds(self, data: DataRecipe) -> float:
+        """Seconds of asking a model for outputs to training questions, at the baseline's measured pace."""
+        outputs = sum(op.rows * op.samples for op in data.operators if isinstance(op, PassRate | SelfDistil))
+        return outputs * self.baseline.zero_shot.seconds / self.baseline.zero_shot.n
 
     def row_visits(self, seconds: float, method: str = "lora") -> int:
         """How many rows, each epoch counted, `seconds` of training can see."""

@@ -9,115 +9,22 @@ Several rules may fire; who plans weighs them. Sources are named by paper or gui
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from math import hypot, log, log2
+from math import log, log2
 
-from memory.records import Record, Score, Trial
+from memory.records import Trial
 from tools.proposers.brief import Brief
-from tools.proposers.curves import Curve, curve_of
-from tools.proposers.factors import Recipe, Value, changed, factors, shown
+from tools.proposers.data_levers import RATE_GAIN, balance, easy_first, further_source, near_copies, own_words
+from tools.proposers.factors import Recipe, changed, shown
+from tools.proposers.history import rows_seen, visits_seen
+from tools.proposers.look import WORTHWHILE, Diagnosis, Look
 from tools.proposers.starting_recipe import most_epochs, rounded, size_of
 
 ROWS_GAIN = 0.17
 """Share of the headroom closed by each doubling of unique rows (our `family_relationships`: 400 x 2 to 1,200 x 1)."""
 EPOCHS_GAIN = 0.08
 """The same for each doubling of epochs over the same rows; about half of what new rows bring."""
-RATE_GAIN = 0.2
-"""The same for three times the learning rate where it was too low (our `family_relationships`: 0.001 to 0.003)."""
-WORTHWHILE = 1.25
-"""Growth below this factor is not worth a trial."""
-LEARNT = 0.9
-"""Score on trained rows from which they count as learnt."""
-
-
-class Diagnosis(Record):
-    """One cause that the figures name, and the recipe that answers it by one factor."""
-
-    cause: str
-    figure: str
-    """The figure that shows it, in words."""
-    remedy: str
-    factor: str
-    recipe: Recipe
-    gain: float
-    """Share of the headroom that the remedy closes where the diagnosis is right."""
-    confidence: float
-    source: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """One scored trial under the eyes of the rules."""
-
-    brief: Brief
-    trial: Trial
-    score: Score
-    recipe: Recipe
-
-    @cached_property
-    def curve(self) -> Curve | None:
-        """Shape of the training curve."""
-        return curve_of(self.trial.training.losses) if self.trial.training else None
-
-    @cached_property
-    def smooth(self) -> bool:
-        """No sign of too high a learning rate."""
-        return self.curve is not None and self.curve.smooth
-
-    @cached_property
-    def falling(self) -> bool:
-        """The loss still fell at the end."""
-        return self.curve is not None and self.curve.falling
-
-    @cached_property
-    def gap(self) -> float:
-        """Score on trained rows minus score on validation, turned, less twice its standard error; 0 where
-        unmeasured."""
-        train = self.trial.train_score
-        if train is None:
-            return 0.0
-        noise = hypot(train.stderr, self.score.stderr)
-        return max(0.0, self.brief.turned(train.value) - self.brief.turned(self.score.value) - 2 * noise)
-
-    @cached_property
-    def overfit(self) -> bool:
-        """Trained rows are known clearly better than new ones."""
-        return self.gap > 0.05
-
-    @cached_property
-    def learnt(self) -> bool:
-        """The trained rows are known."""
-        train = self.trial.train_score
-        return train is not None and self.brief.headroom(self.brief.turned(train.value)) <= 1 - LEARNT
-
-    @cached_property
-    def underfit(self) -> bool:
-        """Not even the trained rows are known, and new ones are no worse."""
-        return self.trial.train_score is not None and not self.overfit and not self.learnt
-
-    @property
-    def all_rows(self) -> bool:
-        """There are no more rows to speak of."""
-        return self.recipe.rows * WORTHWHILE > self.brief.rows_available
-
-    def diagnosis(
-        self, factor: str, after: Value, cause: str, figure: str, gain: float, confidence: float, source: str
-    ) -> Diagnosis:
-        """A diagnosis whose remedy sets one factor to `after`."""
-        before = factors(self.recipe)[factor]
-        recipe = changed(self.recipe, **{factor: after})
-        remedy = f"{factor} {shown(before)} -> {shown(after)}"
-        return Diagnosis(
-            cause=cause,
-            figure=figure,
-            remedy=remedy,
-            factor=factor,
-            recipe=recipe,
-            gain=gain,
-            confidence=confidence,
-            source=source,
-        )
+CONTINUED_RATE = 0.5
+"""Learning rate of a training that goes on, as a share of the rate that was trained with."""
 
 
 def spikes(look: Look) -> Iterator[Diagnosis]:
@@ -133,26 +40,65 @@ def spikes(look: Look) -> Iterator[Diagnosis]:
 
 def growth(look: Look) -> Iterator[Diagnosis]:
     """More rows are there, and time for them: the lever that pays most often."""
-    score, curve, rows = look.score, look.curve, look.recipe.rows
-    unparsed = 1 - score.parsed / (score.n * score.samples)
-    confidence = 0.4 if curve and not curve.smooth else 0.7
-    cause, figure = "few rows were used", f"trained on {rows} of {look.brief.rows_available} rows"
-    if look.overfit and look.trial.train_score:
-        confidence, cause = 0.8, "it memorises its rows: over-fitting"
-        figure = f"{look.trial.train_score.value:.3f} on trained rows against {score.value:.3f} on new ones"
-    elif unparsed > 0.05:
-        confidence, cause, figure = (
-            0.75,
-            "the answer's format is not learnt",
-            f"{unparsed:.0%} of outputs hold no answer",
-        )
-    elif curve and look.falling:
-        confidence, cause = 0.8, "training ended too early: the loss was still falling"
-        figure = f"the loss fell by {curve.drop:.0%} from the third to the last quarter, to {curve.end:.3f}"
+    rows = look.recipe.rows
+    cause, figure, confidence = hunger(look)
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our reference runs"
     fitting = look.brief.row_visits(look.brief.training_room, look.recipe.training.method) / look.recipe.training.epochs
     for more in larger(rows, look.brief.rows_available, fitting):
         yield look.diagnosis("rows", more, cause, figure, ROWS_GAIN * log2(more / rows), confidence, source)
+
+
+def hunger(look: Look) -> tuple[str, str, float]:
+    """What asks for more rows: the cause, its figure, and how sure that is."""
+    score, curve = look.score, look.curve
+    unparsed = 1 - score.parsed / (score.n * score.samples)
+    if look.overfit and look.trial.train_score:
+        figure = f"{look.trial.train_score.value:.3f} on trained rows against {score.value:.3f} on new ones"
+        return "it memorises its rows: over-fitting", figure, 0.8
+    if unparsed > 0.05:
+        return "the answer's format is not learnt", f"{unparsed:.0%} of outputs hold no answer", 0.75
+    if curve and look.falling:
+        figure = f"the loss fell by {curve.drop:.0%} from the third to the last quarter, to {curve.end:.3f}"
+        return "training ended too early: the loss was still falling", figure, 0.8
+    figure = f"trained on {rows_seen(look.brief, look.recipe)} of {look.brief.rows_available} rows"
+    return "few rows were used", figure, 0.7 if look.smooth else 0.4
+
+
+def going_on(look: Look) -> Iterator[Diagnosis]:
+    """The trained weights go on with rows that they have not seen, so that no step is paid twice."""
+    brief, recipe, number = look.brief, look.recipe, look.trial.number
+    if look.trial.training is None or (look.curve and not look.smooth):
+        return
+    seen, visits = rows_seen(brief, recipe), visits_seen(brief, recipe)
+    fitting = brief.row_visits(brief.training_room, recipe.training.method)
+    source = "accuracy is about log-linear in rows (RFT, 2308.01825); our runs of going on"
+    rate = rounded(max(CONTINUED_RATE * recipe.training.learning_rate, size_of(brief.model.parameters).low))
+    cause, figure, confidence = hunger(look)
+    for more in larger(seen, brief.rows_available, seen + fitting):
+        new = changed(recipe, continue_from=number, rows=more - seen, skip=seen, epochs=1.0, learning_rate=rate)
+        yield Diagnosis(
+            cause=cause,
+            figure=figure,
+            remedy=f"going on from trial {number} with {more - seen} new rows",
+            factor="continue_from",
+            recipe=new,
+            gain=ROWS_GAIN * log2(more / seen),
+            confidence=confidence,
+            source=source,
+        )
+    epochs = int(4 * min(fitting / seen, most_epochs(seen) - visits / seen)) / 4
+    if look.all_rows and not look.learnt and epochs >= max(0.5, (WORTHWHILE - 1) * visits / seen):
+        again = changed(recipe, continue_from=number, rows=seen, skip=0, epochs=epochs, learning_rate=rate)
+        yield Diagnosis(
+            cause="too few passes: under-fitting" if look.underfit else "more passes are left",
+            figure=f"all {seen} rows are used, seen {visits / seen:.3g} times",
+            remedy=f"going on from trial {number} with {epochs:g} more epochs",
+            factor="continue_from",
+            recipe=again,
+            gain=EPOCHS_GAIN * log2((visits + epochs * seen) / visits),
+            confidence=0.6 if look.underfit or look.falling else 0.4,
+            source=source,
+        )
 
 
 def larger(now: int, available: float, fitting: float) -> list[int]:
@@ -213,21 +159,6 @@ def steps(look: Look) -> Iterator[Diagnosis]:
         )
 
 
-def balance(look: Look) -> Iterator[Diagnosis]:
-    """A score no better than one constant answer: the labels' shares were learnt, not the task."""
-    constant = look.brief.baseline.constant
-    if constant is None or look.brief.closed_answers is None:
-        return
-    if look.brief.turned(look.score.value - constant.value) <= look.score.stderr:
-        figure = f"{look.score.value:.3f}, and always answering {constant.answer!r} gets {constant.value:.3f}"
-        rate, low = look.recipe.training.learning_rate, size_of(look.brief.model.parameters).low
-        if look.recipe.training.method != "full" and rate / 1.3 > low:
-            down, source = rounded(max(rate / 3, low)), "one answer for all: learning rate / 3 before rebalancing"
-            yield look.diagnosis("learning_rate", down, "one answer is preferred", figure, RATE_GAIN, 0.5, source)
-        source = "minority recall 0: rebalance (class-imbalance practice)"
-        yield look.diagnosis("balance", "answer", "one answer is preferred", figure, 0.15, 0.45, source)
-
-
 def repetition(look: Look) -> Iterator[Diagnosis]:
     """Outputs that loop or run into the token limit although rows are learnt: too high a learning rate."""
     loops = sum(error.count for error in look.trial.errors if error.name == "repetition")
@@ -242,8 +173,8 @@ def repetition(look: Look) -> Iterator[Diagnosis]:
 def capacity(look: Look) -> Iterator[Diagnosis]:
     """All rows are used, and even those stay unknown: more rank, then all weights."""
     train, training = look.trial.train_score, look.recipe.training
-    if not look.underfit or not look.all_rows or train is None:
-        return
+    if not look.underfit or not look.all_rows or train is None or training.continue_from is not None:
+        return  # what goes on from trained weights keeps the adapter's shape
     figure = f"only {train.value:.3f} on the rows it was trained on"
     source = "under-fitting: more steps, then rank x 4, then all weights (LoRA Without Regret)"
     if training.method != "full" and training.lora_rank < 64:
@@ -263,20 +194,11 @@ def regularisation(look: Look) -> Iterator[Diagnosis]:
         yield look.diagnosis("lora_dropout", 0.05, "it memorises its rows: over-fitting", figure, 0.04, 0.25, source)
 
 
-def further_source(look: Look) -> Iterator[Diagnosis]:
-    """All rows are used, and the person gave a further source."""
-    unused = [source for source in look.brief.task.raw_data if source != factors(look.recipe)["mix"]]
-    if unused and look.all_rows:
-        figure = f"all {look.recipe.rows} rows of the training split are used"
-        yield look.diagnosis(
-            "mix", unused[0], "too few rows", figure, 0.1, 0.3, "replay and mixing (2402.02314 and others)"
-        )
-
-
 RULES: tuple[Callable[[Look], Iterator[Diagnosis]], ...] = (
     spikes,
     repetition,
     balance,
+    going_on,
     growth,
     passes,
     learning_rate,
@@ -284,6 +206,9 @@ RULES: tuple[Callable[[Look], Iterator[Diagnosis]], ...] = (
     capacity,
     regularisation,
     further_source,
+    own_words,
+    near_copies,
+    easy_first,
 )
 
 

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-from memory.records import Change, DataRecipe, Filter, Mix, Operator, Record, Select, TrainingRecipe
+from memory.records import (
+    Change,
+    DataRecipe,
+    Filter,
+    Mix,
+    NearDeduplicate,
+    Operator,
+    Order,
+    PassRate,
+    Record,
+    Select,
+    SelfDistil,
+    TrainingRecipe,
+)
 
 Value = str | int | float | None
 
 MIX_SHARE = 0.3
 """Share of a further source that is mixed in."""
-FOLLOWERS: dict[str, str] = {"batch_size": "micro_batch", "method": "learning_rate"}
-"""Settings that cannot stay when another changes: rows in memory never exceed the batch, and each method has a learning
-rate of its own size. They belong to the factor that leads."""
+FOLLOWERS: dict[str, tuple[str, ...]] = {
+    "batch_size": ("micro_batch",),
+    "method": ("learning_rate",),
+    "continue_from": ("rows", "skip", "epochs", "learning_rate", "snapshots"),
+    "rows": ("snapshots",),
+    "epochs": ("snapshots",),
+    "learning_rate": ("snapshots",),
+    "curriculum": ("order",),
+}
+"""Settings that cannot stay when another changes: rows in memory never exceed the batch, each method has a learning
+rate of its own size, what goes on from trained weights has rows and a schedule of its own, and how often a training is
+looked at goes with its length. They belong to the factor that leads."""
 
 
 class Recipe(Record):
@@ -39,14 +62,29 @@ class Recipe(Record):
 
 def factors(recipe: Recipe) -> dict[str, Value]:
     """Every factor of a recipe with its value, in a fixed order."""
-    table: dict[str, Value] = {"rows": None, "balance": "none", "select_seed": 0, "mix": None, "filter": None}
+    table: dict[str, Value] = {"rows": None, "skip": 0, "balance": "none", "select_seed": 0}
+    table |= {
+        "mix": None,
+        "filter": None,
+        "self_distil": None,
+        "near_duplicates": None,
+        "pass_rate": None,
+        "curriculum": None,
+    }
     for operator in recipe.data.operators:
         if isinstance(operator, Select):
-            table |= {"rows": operator.rows, "balance": operator.balance, "select_seed": operator.seed}
+            table |= {"rows": operator.rows, "skip": operator.skip}
+            table |= {"balance": operator.balance, "select_seed": operator.seed}
         elif isinstance(operator, Mix):
             table["mix"] = operator.source
         elif isinstance(operator, Filter):
             table["filter"] = operator.where
+        elif isinstance(operator, NearDeduplicate):
+            table["near_duplicates"] = operator.threshold
+        elif isinstance(operator, PassRate):
+            table["pass_rate"] = operator.rows
+        elif isinstance(operator, Order):
+            table["curriculum"] = f"{operator.by}{' descending' if operator.descending else ''}"
         else:
             table[operator.kind] = operator.model_dump_json()
     return table | recipe.training.model_dump()
@@ -54,31 +92,51 @@ def factors(recipe: Recipe) -> dict[str, Value]:
 
 def changed(recipe: Recipe, **values: Value) -> Recipe:
     """The recipe with some factors set to new values; followers follow."""
-    select = {"rows": "rows", "balance": "balance", "select_seed": "seed"}
+    select = {"rows": "rows", "skip": "skip", "balance": "balance", "select_seed": "seed"}
     updates = {select[name]: value for name, value in values.items() if name in select}
     operators: list[Operator] = [
         Select.model_validate(op.model_dump() | updates) if isinstance(op, Select) else op
         for op in recipe.data.operators
     ]
     if "rows" in updates and recipe.data.rows is None:
-        operators.append(Select.model_validate(updates))
+        orders = [op for op in operators if isinstance(op, Order)]
+        operators = [*without(operators, Order), Select.model_validate(updates), *orders]
     if "mix" in values:
-        operators.insert(0, Mix(source=str(values["mix"]), share=MIX_SHARE))
+        operators = [Mix(source=str(values["mix"]), share=MIX_SHARE), *without(operators, Mix)]
+    if "pass_rate" in values:
+        measured = PassRate.model_validate({"rows": values["pass_rate"], "seed": factors(recipe)["select_seed"]})
+        operators = [measured, *without(operators, PassRate)]
     if "filter" in values:
-        kept = [op for op in operators if not isinstance(op, Filter)]
-        operators = [Filter(where=str(values["filter"])), *kept]
+        others = without(operators, Filter)
+        place = max((n for n, op in enumerate(others, 1) if isinstance(op, PassRate)), default=0)
+        operators = [*others[:place], Filter(where=str(values["filter"])), *others[place:]]
+    if "self_distil" in values:
+        distil = SelfDistil.model_validate_json(str(values["self_distil"]))
+        operators = [*without(operators, SelfDistil), distil]
+    if "near_duplicates" in values:
+        alike = NearDeduplicate.model_validate({"threshold": values["near_duplicates"]})
+        operators = [alike, *without(operators, NearDeduplicate)]
     settings = {name: value for name, value in values.items() if name in TrainingRecipe.model_fields}
+    if "curriculum" in values:
+        by, _, descending = str(values["curriculum"]).partition(" ")
+        order = Order.model_validate({"by": by, "descending": bool(descending)})
+        operators, settings["order"] = [*without(operators, Order), order], "file"
     training = TrainingRecipe.model_validate(recipe.training.model_dump() | settings)
     if training.micro_batch > training.batch_size:
         training = training.model_copy(update={"micro_batch": training.batch_size})
     return Recipe(data=DataRecipe(operators=tuple(operators)), training=training)
 
 
+def without(operators: Iterable[Operator], kind: type[Record]) -> list[Operator]:
+    """The operators but for those of one kind."""
+    return [operator for operator in operators if not isinstance(operator, kind)]
+
+
 def differing(before: Recipe, after: Recipe) -> list[str]:
     """Names of the factors that differ, without those that merely follow another."""
     old, new = factors(before), factors(after)
     names = [name for name in old | new if old.get(name) != new.get(name)]
-    followers = {FOLLOWERS[name] for name in names if name in FOLLOWERS}
+    followers = {follower for name in names for follower in FOLLOWERS.get(name, ())}
     return [name for name in names if name not in followers]
 
 
@@ -109,7 +167,7 @@ def near(one: Recipe, other: Recipe) -> bool:
     old, new = factors(one), factors(other)
     for name in old | new:
         a, b = old.get(name), new.get(name)
-        if a == b or name == "micro_batch":
+        if a == b or name in ("micro_batch", "snapshots"):
             continue
         alike = tolerance.get(name, 1.0)
         if not isinstance(a, int | float) or not isinstance(b, int | float) or max(a, b) >= alike * min(a, b):

@@ -35,6 +35,30 @@ def recipe_of(brief: Brief, trial: Trial) -> Recipe:
     return changed(recipe, rows=trial.dataset.rows if trial.dataset else max(1, brief.rows_available))
 
 
+def chain(brief: Brief, recipe: Recipe) -> list[Recipe]:
+    """The recipe and those that it goes on from, newest first: all trainings that its weights have seen."""
+    found = [recipe]
+    by_number = {trial.number: trial for trial in brief.trials}
+    while (earlier := by_number.get(found[-1].training.continue_from or 0)) is not None:
+        found.append(recipe_of(brief, earlier))
+    return found
+
+
+def rows_seen(brief: Brief, recipe: Recipe) -> int:
+    """Unique rows that the recipe's weights have seen; a training that skips none sees rows of the earlier ones
+    again."""
+    seen = 0
+    for link in reversed(chain(brief, recipe)):
+        skipped = int(factors(link)["skip"] or 0)
+        seen = max(seen, skipped + link.rows)
+    return min(seen, brief.rows_available)
+
+
+def visits_seen(brief: Brief, recipe: Recipe) -> float:
+    """Rows that the recipe's weights have seen, each epoch of each training counted."""
+    return sum(link.visits for link in chain(brief, recipe))
+
+
 def standing(brief: Brief) -> Trial | None:
     """The trial to grow from, whatever was decided: the best validation score. Among trials within its standard
     error, the one that saw most rows, then on the same new rows the one with a clearly lower loss (seen once, rows
@@ -44,8 +68,8 @@ def standing(brief: Brief) -> Trial | None:
     best = max(brief.scored, key=lambda trial: (brief.value(trial), trial.number))
     error = best.score.stderr if best.score else 0.0
     tied = [trial for trial in brief.scored if brief.value(trial) >= brief.value(best) - error]
-    most = max(recipe_of(brief, trial).visits for trial in tied)
-    tied = [trial for trial in tied if recipe_of(brief, trial).visits >= most / 1.15]
+    visits = {trial.number: visits_seen(brief, recipe_of(brief, trial)) for trial in tied}
+    tied = [trial for trial in tied if visits[trial.number] >= max(visits.values()) / 1.15]
     best = max(tied, key=lambda trial: (brief.value(trial), trial.number))
     lower = [trial for trial in tied if _same_new_rows(trial, best) and _end_loss(trial) <= 0.9 * _end_loss(best)]
     return min(lower, key=lambda trial: (_end_loss(trial), -trial.number), default=best)
@@ -93,7 +117,7 @@ def lost(brief: Brief, from_trial: Trial, factor: str, before: Value, after: Val
     """
     for attempt in attempts(brief, factor):
         here = attempt.parent == from_trial.number
-        if isinstance(before, str | None) or isinstance(after, str | None):
+        if factor == "continue_from" or isinstance(before, str | None) or isinstance(after, str | None):
             if after == attempt.after and (here or attempt.worse):
                 return True
         elif not isinstance(attempt.before, str | None) and not isinstance(attempt.after, str | None):

@@ -35,12 +35,14 @@ def space_around(brief: Brief, centre: Recipe) -> Space:
     most = max(1, min(brief.rows_available, visits))
     least = max(1, int(0.8 * min(centre.rows, most)))
     epochs = max(1, int(min(most_epochs(centre.rows), visits / least)))
+    # What goes on from trained weights keeps the shape of the adapter.
+    ranks = (8, 16, 32, 64) if training.continue_from is None else (training.lora_rank,)
     return {
         "learning_rate": FloatDistribution(max(low, rate / 3), max(min(high, rate * 3), low * 1.5), log=True),
         "rows": IntDistribution(least, most, log=True),
         "epochs": IntDistribution(1, epochs),
         "batch_size": CategoricalDistribution((4, 8, 16)),
-        "lora_rank": CategoricalDistribution((8, 16, 32, 64)),
+        "lora_rank": CategoricalDistribution(ranks),
         "lora_dropout": CategoricalDistribution((0.0, 0.05)),
         "warmup_ratio": CategoricalDistribution((0.03, 0.1)),
     }

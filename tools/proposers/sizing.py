@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from math import ceil, log2
 
-from tools.proposers.brief import Brief
-from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN, WORTHWHILE, Diagnosis
+from tools.proposers.brief import SNAPSHOT_SECONDS, Brief
+from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN
 from tools.proposers.factors import Recipe, changed
 from tools.proposers.history import AMOUNTS, tried
+from tools.proposers.look import WORTHWHILE, Diagnosis
 from tools.proposers.starting_recipe import most_epochs, planned_trials
 from tools.proposers.worth import GROWTH_CONFIDENCE, gain_of
 
+MOST_LOOKS = 3
+LOOKING_SHARE = 0.2
+"""Share of a training's time that may go into scoring its snapshots."""
 SURE = 0.6
 """Confidence from which a remedy may be combined with growth in a last trial, unseen at the smaller size."""
+
+
+def looks(brief: Brief, recipe: Recipe) -> Recipe:
+    """The recipe with a snapshot after each epoch but the last, where there are several and looking costs little: its
+    best point by the metric need not be its end."""
+    training, room = recipe.training, brief.training_room - brief.training_seconds(recipe.data, recipe.training)
+    each = brief.evaluation_seconds + SNAPSHOT_SECONDS
+    affordable = min(LOOKING_SHARE * brief.training_seconds(recipe.data, training), room) / each
+    return changed(recipe, snapshots=max(0, min(MOST_LOOKS, ceil(training.epochs) - 1, int(affordable))))
 
 
 def all_rows_and_epochs(brief: Brief, recipe: Recipe) -> list[Diagnosis]:

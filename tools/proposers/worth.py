@@ -5,12 +5,15 @@ All gains are shares of the distance between a trial's score and the ceiling, so
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log2
 
+from memory.records import Trial
 from tools.proposers.brief import SAFETY, Brief
-from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN, WORTHWHILE, Diagnosis
+from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN
 from tools.proposers.factors import Recipe, changed
-from tools.proposers.history import attempts
+from tools.proposers.history import attempts, recipe_of, rows_seen, visits_seen
+from tools.proposers.look import WORTHWHILE, Diagnosis
 from tools.proposers.starting_recipe import most_epochs, planned_trials
 
 GROWTH_CONFIDENCE = 0.7
@@ -24,41 +27,51 @@ SMALLEST_HEADROOM = 0.05
 
 def learned(brief: Brief, factor: str) -> float:
     """Share of the headroom that a doubling of `factor` closes in this run: the reference figure and every pair of
-    scored trials that differ in it alone, averaged with equal weight; never negative."""
+    scored trials that differ in it alone, averaged with equal weight; never negative. Going on from trained weights
+    with new rows counts as a growth of rows."""
     seen = [AMOUNTS[factor]]
-    values = {trial.number: brief.value(trial) for trial in brief.scored}
+    for before, after, growth in growths(brief, factor):
+        distance = max(SMALLEST_HEADROOM, brief.headroom(brief.value(before)))
+        share = (brief.value(after) - brief.value(before)) / distance
+        seen.append(max(-1.0, min(1.0, share)) / log2(growth))
+    return max(0.0, sum(seen) / len(seen))
+
+
+def growths(brief: Brief, factor: str) -> Iterator[tuple[Trial, Trial, float]]:
+    """Pairs of scored trials of which the second saw more of `factor` and differs in nothing else, and how many times
+    more."""
+    scored = {trial.number: trial for trial in brief.scored}
     for attempt in attempts(brief, factor):
         before, after = attempt.before, attempt.after
-        if (
-            not {attempt.parent, attempt.trial} <= values.keys()
-            or isinstance(before, str | None)
-            or isinstance(after, str | None)
-        ):
-            continue
-        if after > before:
-            distance = max(SMALLEST_HEADROOM, brief.headroom(values[attempt.parent]))
-            share = (values[attempt.trial] - values[attempt.parent]) / distance
-            seen.append(max(-1.0, min(1.0, share)) / log2(after / before))
-    return max(0.0, sum(seen) / len(seen))
+        pair = scored.get(attempt.parent), scored.get(attempt.trial)
+        amounts = isinstance(before, int | float) and isinstance(after, int | float) and after > before
+        if pair[0] and pair[1] and amounts:
+            yield pair[0], pair[1], float(after or 0) / float(before or 1)
+    for attempt in attempts(brief, "continue_from") if factor == "rows" else ():
+        pair = scored.get(attempt.parent), scored.get(attempt.trial)
+        if pair[0] and pair[1]:
+            rows = [rows_seen(brief, recipe_of(brief, trial)) for trial in pair if trial]
+            if rows[1] > rows[0]:
+                yield pair[0], pair[1], rows[1] / rows[0]
 
 
 def gain_of(brief: Brief, diagnosis: Diagnosis) -> float:
     """Expected share of the headroom: `confidence * gain`, the gain corrected by what this run has learned of the
     factor."""
-    correction = learned(brief, diagnosis.factor) / AMOUNTS[diagnosis.factor] if diagnosis.factor in AMOUNTS else 1.0
+    amount = "rows" if diagnosis.factor == "continue_from" else diagnosis.factor
+    correction = learned(brief, amount) / AMOUNTS[amount] if amount in AMOUNTS else 1.0
     return diagnosis.confidence * diagnosis.gain * correction
 
 
 def growth_left(brief: Brief, recipe: Recipe, seconds: float) -> float:
-    """Expected share of the headroom from growing one amount of `recipe`, in one further trial, into `seconds`:
-    rows, or epochs where rows are used up. 0 where that cannot pay."""
-    training = brief.training_seconds(recipe.data, recipe.training)
-    fitting = (seconds - brief.fixed_seconds) * SAFETY / training if training else 0.0
-    by_rows = brief.rows_available / recipe.rows
-    name, most = (
-        ("rows", by_rows) if by_rows >= WORTHWHILE else ("epochs", most_epochs(recipe.rows) / recipe.training.epochs)
-    )
-    growth = min(fitting, most)
+    """Expected share of the headroom from one further trial of `seconds` that goes on from `recipe`: with new rows, or
+    with more epochs where rows are used up. 0 where that cannot pay."""
+    seen, rows = visits_seen(brief, recipe), rows_seen(brief, recipe)
+    room = brief.row_visits((seconds - brief.fixed_seconds) * SAFETY, recipe.training.method)
+    name, most = ("rows", brief.rows_available / rows)
+    if most < WORTHWHILE:
+        name, most = "epochs", most_epochs(rows) * rows / seen
+    growth = min((seen + room) / seen, most)
     return GROWTH_CONFIDENCE * learned(brief, name) * log2(growth) if growth >= WORTHWHILE else 0.0
 
 
@@ -69,8 +82,10 @@ def worth(brief: Brief, diagnosis: Diagnosis, parent: Recipe) -> float:
         return gain_of(brief, diagnosis)
     recipe = diagnosis.recipe
     rest = brief.spendable - brief.trial_seconds(recipe.data, recipe.training)
-    rows, epochs = max(recipe.rows, parent.rows), max(recipe.training.epochs, parent.training.epochs)
-    return gain_of(brief, diagnosis) + growth_left(brief, changed(recipe, rows=rows, epochs=epochs), rest)
+    if recipe.training.continue_from is None:
+        rows, epochs = max(recipe.rows, parent.rows), max(recipe.training.epochs, parent.training.epochs)
+        recipe = changed(recipe, rows=rows, epochs=epochs)
+    return gain_of(brief, diagnosis) + growth_left(brief, recipe, rest)
 
 
 def fits(brief: Brief, recipe: Recipe) -> bool:

@@ -1,0 +1,144 @@
+"""The options of the command line as a table, and the parser made of it."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any, NoReturn, get_args
+
+from graph.edits import edit
+from graph.settings import GUARD_MARGIN, Action, ExportFormat
+from graph.values import EMBEDDED_MODEL, duration, names, positive, share, whole
+from memory.errors import InputError
+from memory.records import TrainingRecipe
+
+OPTIONS: dict[Action, frozenset[str]] = {
+    "start": frozenset(
+        {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
+        | {"guard", "guard_margin"}
+    ),
+    "new_task": frozenset({"new_task"}),
+    "resume": frozenset({"resume"}),
+    "history": frozenset({"history"}),
+    "fork": frozenset({"fork", "edits"}),
+    "list": frozenset({"list"}),
+    "export": frozenset({"export", "format", "to"}),
+    "reproduce": frozenset({"reproduce"}),
+    "serve": frozenset({"serve", "port"}),
+    "ask": frozenset({"ask"}),
+}
+"""Which options go with which action; `run_dir`, `json` and `plain` go with all."""
+EVERYWHERE = frozenset({"run_dir", "json", "plain"})
+
+EPILOG = """\
+durations: 90s, 30m, 2h, 1h30m
+
+what --set changes in a fork (repeat it for several):
+  budget=1h max_trials=5 sample_cap=200           the task, until the planner has stopped
+  seed=1                                          the task, at the first checkpoint: it draws the splits
+  plan.rows=200 plan.balance=answer               the pending trial, where data_engineer comes next
+  plan.learning_rate=0.003 plan.epochs=2 ...      the pending trial, where data_engineer or validator comes next;
+  the fields of plan are rows, balance and
+{fields}
+
+exit codes: 0 finished, 1 failed, 2 bad input, 3 finished but nothing improved (or --reproduce made
+other weights), 130 stopped
+"""
+
+TABLE: dict[str, dict[str, dict[str, Any]]] = {
+    "a new run": {
+        "--benchmark": {"metavar": "NAME", "help": "what to become better at"},
+        "--task": {"metavar": "FILE.toml", "help": "your own data and metric; --new-task writes one"},
+        "--base-model": {"metavar": "MODEL", "help": f"{EMBEDDED_MODEL} (default), a folder, or a hub id"},
+        "--budget --timeout": {"metavar": "30m", "type": duration, "help": "wall clock of the whole run (default 30m)"},
+        "--max-trials --loop-n": {"metavar": "N", "type": positive, "help": "at most N trials, failed ones included"},
+        "--sample-cap --upper-data-size-limit": {
+            "metavar": "N",
+            "type": positive,
+            "help": "at most N training rows per trial",
+        },
+        "--seed": {"metavar": "N", "type": whole, "help": "default 0"},
+        "--dataset": {"metavar": "PATH", "nargs": "+", "action": "extend", "help": "more training rows: JSONL files"},
+        "--benchmark-description": {"dest": "description", "metavar": "TEXT", "help": "the task, in your words"},
+        "--guard": {"metavar": "NAME[,NAME]", "type": names, "help": "benchmarks that must not become worse"},
+        "--guard-margin": {
+            "metavar": "SHARE",
+            "type": share,
+            "help": f"what a guard may lose of the metric (default {GUARD_MARGIN:g})",
+        },
+        "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
+    },
+    "runs that exist (RUN: an id, the start of one, or a folder)": {
+        "--resume": {"metavar": "RUN", "help": "go on where the run stopped"},
+        "--history": {"metavar": "RUN", "help": "list its checkpoints and what happened at each"},
+        "--fork": {"metavar": "RUN@CHECKPOINT", "help": "grow a new run from a checkpoint"},
+        "--set": {
+            "dest": "edits",
+            "metavar": "KEY=VALUE",
+            "type": edit,
+            "action": "append",
+            "help": "of a fork; below",
+        },
+        "--list": {"action": "store_true", "help": "list the runs"},
+    },
+    "the tuned model of a finished run": {
+        "--ask": {"metavar": ("RUN", "QUESTION"), "nargs": 2, "help": "answers of base and tuned model"},
+        "--serve": {"metavar": "RUN", "help": "an OpenAI-compatible endpoint on this machine, until Ctrl-C"},
+        "--port": {"metavar": "N", "type": positive, "help": "of --serve (default 8000)"},
+        "--export": {"metavar": "RUN", "help": "write the model to a folder, loaded and checked"},
+        "--format": {"choices": get_args(ExportFormat), "help": "of --export (default merged)"},
+        "--to": {"metavar": "DIR", "help": "of --export (default RUN/export/FORMAT)"},
+        "--reproduce": {"metavar": "RUN", "help": "train the winning trial again, and compare the weights"},
+    },
+    "always": {
+        "--run-dir": {"metavar": "DIR", "help": "the folder that holds the runs (default ./runs)"},
+        "--json": {"action": "store_true", "help": "the result as JSON on standard output"},
+        "--plain": {"action": "store_true", "help": "plain lines instead of the live view"},
+    },
+}
+"""The options in groups: names (the first is ours, the others are aliases) and what argparse needs to know."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Turns argparse's usage-and-exit into one clear line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(message.removeprefix("argument "), "--help lists the options.")
+
+
+class _Once(argparse.Action):
+    """An option under several names: given twice with different values it contradicts itself."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        before = getattr(namespace, self.dest, values)
+        if before != values:
+            raise InputError(f"{' / '.join(self.option_strings)} is given twice and differs", "Give it once.")
+        setattr(namespace, self.dest, values)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; only options that were written come out of it."""
+    made = _Parser(
+        prog="python -m graph.run",
+        description="Fine-tune a language model for a benchmark, trial after trial, within a budget.",
+        epilog=EPILOG.format(fields=_fields()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    for title, options in TABLE.items():
+        group = made.add_argument_group(title)
+        for spelling, details in options.items():
+            group.add_argument(*spelling.split(), **({"action": _Once} | details))
+    return made
+
+
+def _fields() -> str:
+    """The fields of a training recipe, wrapped for the help."""
+    return textwrap.fill(", ".join(TrainingRecipe.model_fields), 110, initial_indent="  ", subsequent_indent="  ")

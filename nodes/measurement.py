@@ -1,0 +1,165 @@
+"""How the analyst measures: prompts, probes, paired comparisons, guards. Each figure comes from outcomes on disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from memory.layout import read_rows, write_rows
+from memory.records import (
+    Baseline,
+    Comparison,
+    ConstantAnswer,
+    DatasetCard,
+    GuardScore,
+    Outcome,
+    Plan,
+    Score,
+    TrainingRun,
+    Trial,
+)
+from memory.state import State, incumbent
+from nodes.deps import SHOTS, Deps
+from tools.benchmarks.benchmark import Benchmark, Split
+from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
+from tools.data import TrainingRow
+from tools.judgement import better
+from tools.operators.rows import item_id
+from tools.own_task.lengths import shots_that_fit
+from tools.scoring import Evaluation
+from tools.statistics import FEWEST_ITEMS, constant_answer, item_means, paired
+from tools.training import forget_snapshots
+
+PROBE_ROWS = 50
+"""Training rows scored beside validation: enough to tell 60 % from 90 %, and a quarter of the cost of validation."""
+GUARD_SIZES = Sizes(train=50, validation=200, test=2)
+"""Items of a guard: worked examples, and what is scored; its test is never opened."""
+
+
+def prompts(split: Split, items: Path, examples: Path, benchmark: Benchmark) -> list[Evaluation]:
+    """The two ways to ask an untouched model: without worked examples, and with as many as fit, SHOTS at most."""
+    shots = shots_that_fit(SHOTS, read_items(items), read_items(examples), benchmark.max_new_tokens)
+    return [
+        Evaluation(name="zero_shot", split=split, items=str(items)),
+        Evaluation(name="few_shot", split=split, items=str(items), shots=shots, examples=str(examples)),
+    ]
+
+
+def constant(items: Path, benchmark: Benchmark) -> ConstantAnswer | None:
+    """What one answer, always given, would get; None where answers are open."""
+    if benchmark.closed_answers is None:
+        return None
+    return constant_answer(
+        benchmark.closed_answers, read_items(items), lambda answer, item: benchmark.grade(answer, item).score
+    )
+
+
+# --- a trial --------------------------------------------------------------------------------------------------------
+
+
+def score_trial(
+    plan: Plan, dataset: DatasetCard, training: TrainingRun, deps: Deps
+) -> tuple[TrainingRun, Score, Score | None]:
+    """The trial's weights, their score on validation, and their score on some of the rows that they were trained on.
+
+    Where snapshots were kept, the weights are the best of them and the end by the benchmark's metric, not by the loss;
+    of equals, the earlier. The other snapshots are removed.
+    """
+    folder = deps.folder.trial(plan.number)
+    validation = Evaluation(name="validation", split="validation", items=str(deps.items("validation")))
+    trained = probe(dataset, folder, deps)
+    probes = [Evaluation(name="probe", split="train", items=str(trained))] if trained else []
+    if not training.snapshots:
+        score, *rest = deps.score(deps.folder.resolve(training.weights), [validation, *probes], folder / "eval")
+        return training, score, rest[0] if rest else None
+    (end,) = deps.score(deps.folder.resolve(training.weights), [validation], folder / "eval")
+    scores = [*(snapshot.score for snapshot in training.snapshots if snapshot.score), end]
+    score = better(*scores)
+    chosen = next((snapshot for snapshot in training.snapshots if snapshot.score is score), None)
+    if chosen is not None:
+        training = training.at(chosen)
+        deps.events.emit("note", f"the weights after step {chosen.step} score best of {len(scores)}")
+    forget_snapshots(folder / "train", deps.folder.resolve(training.weights))
+    found = deps.score(deps.folder.resolve(training.weights), probes, folder / "eval" / "probe") if probes else [None]
+    return training, score, found[0]
+
+
+def probe(dataset: DatasetCard, folder: Path, deps: Deps) -> Path | None:
+    """Benchmark items among the rows that were trained on, as a file to score; the same ones at every call.
+
+    None where there are too few of them for an error bar, as in a file made of other sources.
+    """
+    trained = {item_id(row.id) for row in read_rows(deps.folder.resolve(dataset.path), TrainingRow)}
+    items = [item for item in read_items(deps.items("train")) if item.id in trained]
+    if len(items) < FEWEST_ITEMS:
+        return None
+    path = folder / "probe.jsonl"
+    write_rows(path, random.Random(0).sample(items, min(PROBE_ROWS, len(items))))
+    return path
+
+
+def champion(state: State) -> tuple[tuple[Score, ...], str]:
+    """What a trial has to beat, and its name: the incumbent over all its seeds, or the base model's better prompt."""
+    best, baseline = incumbent(state), state.get("baseline")
+    if best is not None and best.score is not None:
+        others = seeds_of(best, state.get("trials", []))
+        return (best.score, *others), f"trial {best.number}" + (f" over {1 + len(others)} seeds" if others else "")
+    assert baseline is not None, "the baseline comes first"
+    return (baseline.better,), "base few-shot" if baseline.better.shots else "base zero-shot"
+
+
+def seeds_of(trial: Trial, trials: Iterable[Trial]) -> tuple[Score, ...]:
+    """Scores of the other trials that ran the same recipe under other seeds."""
+    return repeated(trial.plan, (other for other in trials if other.number != trial.number))
+
+
+def repeated(plan: Plan, trials: Iterable[Trial]) -> tuple[Score, ...]:
+    """Scores of the trials that ran this plan's recipe before, under other seeds."""
+    first = plan.repeats or plan.number
+    return tuple(trial.score for trial in trials if trial.score and first in (trial.number, trial.plan.repeats))
+
+
+def compare(ours: Iterable[Score], theirs: Iterable[Score], against: str, deps: Deps) -> Comparison:
+    """Paired comparison over the same items; several scores of one recipe count by their mean on each item."""
+    ours = tuple(ours)
+    return paired(means(ours, deps), means(theirs, deps), against=against, higher_is_better=ours[0].higher_is_better)
+
+
+def means(scores: Iterable[Score], deps: Deps) -> dict[str, float]:
+    """Mean score of each item over its samples and seeds, by id."""
+    return item_means((outcome.id, outcome.score) for score in scores for outcome in outcomes(score, deps))
+
+
+def outcomes(score: Score, deps: Deps) -> list[Outcome]:
+    """The per-sample outcomes behind a score."""
+    return list(read_rows(deps.folder.resolve(score.outcomes), Outcome))
+
+
+# --- guards ---------------------------------------------------------------------------------------------------------
+
+
+def guards_before(deps: Deps) -> tuple[GuardScore, ...]:
+    """The untouched model on every guard, in the prompt that suits it better."""
+    found = []
+    for guard in deps.guards:
+        folder = deps.folder.guard(guard.name)
+        write_splits(guard, folder / "data", folder / "sealed", GUARD_SIZES, deps.splits.seed)
+        items, examples = (split_path(split, folder / "data", None) for split in ("validation", "train"))
+        scores = deps.score(deps.base_weights, prompts("validation", items, examples, guard), folder / "base", guard)
+        found.append(GuardScore(benchmark=guard.name, score=better(*scores)))
+    return tuple(found)
+
+
+def guards_after(baseline: Baseline, training: TrainingRun, number: int, deps: Deps) -> tuple[GuardScore, ...]:
+    """A trial's weights on every guard, in the same prompt as the untouched model, and compared with it."""
+    found = []
+    for guard, before in zip(deps.guards, baseline.guards, strict=True):
+        data = deps.folder.guard(guard.name) / "data"
+        items, examples = (split_path(split, data, None) for split in ("validation", "train"))
+        asked = next(one for one in prompts("validation", items, examples, guard) if one.shots == before.score.shots)
+        folder = deps.folder.trial(number) / "guards" / guard.name
+        (score,) = deps.score(deps.folder.resolve(training.weights), [asked], folder, guard)
+        comparison = compare([score], [before.score], "the base model", deps)
+        found.append(GuardScore(benchmark=guard.name, score=score, comparison=comparison))
+    return tuple(found)
