@@ -5,8 +5,10 @@ PYTHON ?= python3.11
 ARGS ?= --benchmark syllogism --base-model smollm2 --budget 14m
 
 PY := .venv/bin/python
+# Tests without engines share the cores. A real engine takes all of them, so those tests run one after the other.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check bench setup app-environment engines lock
+.PHONY: help run test test-fast check bench dojo setup app-environment engines lock
 
 help:  ## this list
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,10 +17,13 @@ run: engines  ## fine-tune the embedded model end to end and print the result
 	@$(PY) -m graph.run $(ARGS)
 
 test: engines  ## all tests, with the real engines
-	@$(PY) -m pytest
+	@$(PY) -m pytest $(SIDE_BY_SIDE) -m "not engine" && quick=passed || quick=failed; \
+	$(PY) -m pytest -m engine && real=passed || real=failed; \
+	echo "tests without engines: $$quick; tests with the real engines: $$real"; \
+	[ "$$quick $$real" = "passed passed" ]
 
 test-fast: app-environment  ## the quick tests, which need no engine
-	@$(PY) -m pytest -m "not engine and not slow"
+	@$(PY) -m pytest $(SIDE_BY_SIDE) -m "not engine and not slow"
 
 check: app-environment  ## ruff and mypy
 	@$(PY) -m ruff check .
@@ -26,6 +31,9 @@ check: app-environment  ## ruff and mypy
 
 bench: engines  ## our figures beside their references
 	@$(PY) -m tests.bench
+
+dojo: engines  ## compare ways to plan at one wall-clock budget (hours; goes on where it stopped)
+	@$(PY) -m graph.dojo $(DOJO)
 
 setup: app-environment  ## install what is missing and import again what every engine needs
 	@$(PY) -m tools.engines.setup --verify
