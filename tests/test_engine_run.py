@@ -16,6 +16,7 @@ from graph.history import history
 from graph.runner import compiled, open_database
 from graph.runs import read_state
 from memory.layout import RunFolder
+from tests.conftest import MakeDisk, content
 from tests.score_engines import real_model
 
 ROOT = Path(__file__).parents[1]
@@ -124,15 +125,15 @@ def test_kill_9_in_every_node_one_after_the_other(tmp_path: Path) -> None:
     assert [trial.failure for trial in state["trials"]] == [None], out
     assert state["test"] is not None
 
-    source = {path: path.stat().st_mtime_ns for path in folder.root.rglob("*") if path.name != "run.lock"}
     with open_database(folder) as database:
         planned = next(e for e in history(compiled(database), folder) if e.following == "data_engineer")
+    source = content(folder)
     edit = ("--set", "plan.learning_rate=0.0005")
     out, _ = begin(tmp_path, "small", "--fork", f"{folder.id}@{planned.checkpoint}", *edit, "--plain").communicate()
     (fork,) = (RunFolder(task.parent) for task in tmp_path.glob("*/task.json") if task.parent != folder.root)
     assert read_state(fork)["trials"][0].plan.training.learning_rate == 0.0005, out
     assert read_state(fork)["test"] is not None
-    assert {path: path.stat().st_mtime_ns for path in source if path.exists()}.keys() == source.keys()
+    assert content(folder) == source
 
 
 def test_a_server_killed_in_an_evaluation_is_started_once_more(tmp_path: Path) -> None:
@@ -170,22 +171,15 @@ def ours(process: Path, ancestor: int) -> bool:
     return False
 
 
-def test_a_disk_that_fills_up_in_a_training_stops_the_run_which_can_go_on(tmp_path: Path) -> None:
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk needs root")
-    try:
-        process = begin(place, "small", *ARGUMENTS)
-        out, _ = process.communicate()
-        assert process.returncode == 1, out
-        assert "is full" in out or "No space left" in out
-        assert "Traceback" not in out
-        subprocess.run(["mount", "-o", "remount,size=2g", str(place)], check=True)
-        out, _ = begin(place, "small", "--resume", only_run(place).id, "--plain").communicate()
-        state = read_state(only_run(place))
-        assert [trial.failure for trial in state["trials"]] == [None], out
-        assert state["test"] is not None
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
+def test_a_disk_that_fills_up_in_a_training_stops_the_run_which_can_go_on(small_disk: MakeDisk) -> None:
+    disk = small_disk("100m")
+    process = begin(disk.path, "small", *ARGUMENTS)
+    out, _ = process.communicate()
+    assert process.returncode == 1, out
+    assert "is full" in out or "No space left" in out
+    assert "Traceback" not in out
+    disk.grow("2g")
+    out, _ = begin(disk.path, "small", "--resume", only_run(disk.path).id, "--plain").communicate()
+    state = read_state(only_run(disk.path))
+    assert [trial.failure for trial in state["trials"]] == [None], out
+    assert state["test"] is not None

@@ -333,7 +333,7 @@ def test_delta_history_is_that_of_the_reference_walk(saver: DuckDBSaver) -> None
     """A random chain longer than a page, with a branch, parallel tasks, and values stored here and there."""
     dice = random.Random(3)
     config, chain = THREAD, []
-    for step in range(PAGE + 40):
+    for step in range(PAGE + 16):
         present = {channel: step for channel in "abc" if dice.random() < {"a": 0.1, "b": 0.02, "c": 0}[channel]}
         versions = dict.fromkeys("abc", step + 1)
         config = put(saver, present, under=dice.choice(chain[-3:] or [config]), versions=versions)
@@ -546,15 +546,15 @@ def test_eight_threads_share_one_saver(saver: DuckDBSaver) -> None:
         own = saver.with_allowlist([("nowhere", f"Class{number}")])
         thread: Any = {"configurable": {"thread_id": f"t{number}", "checkpoint_ns": ""}}
         config = thread
-        for step in range(20):
+        for step in range(8):
             config = put(own, {"n": [number, step]}, under=config, versions={"n": step + 1})
             own.put_writes(config, [("n", step)], "task")
             assert values(own, config) == {"n": [number, step]}
         return [found.checkpoint["channel_values"]["n"][1] for found in own.list(thread)]
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(work, range(8))) == [list(range(19, -1, -1))] * 8
-    assert count(saver, "checkpoints") == 160
+        assert list(pool.map(work, range(8))) == [list(range(7, -1, -1))] * 8
+    assert count(saver, "checkpoints") == 64
 
 
 def test_eight_threads_may_write_to_one_checkpoint(saver: DuckDBSaver) -> None:

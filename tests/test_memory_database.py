@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from duckdb import DuckDBPyConnection
 
 from memory.database import Database, Schema
 from memory.errors import RunBusyError, StorageError
+from tests.conftest import MakeDisk
 
 NOTES = Schema("notes", ("CREATE TABLE notes (id INTEGER PRIMARY KEY, text VARCHAR)",))
 ROOT = Path(__file__).parents[1]
@@ -329,18 +330,6 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None
         Database.open(tmp_path / "file" / "run" / "run.duckdb", [NOTES])
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("a small tmpfs cannot be mounted here (needs root)")
-    yield place
-    subprocess.run(["umount", place], check=True)
-
-
 def fill(database: Database, acknowledged: list[int]) -> None:
     """Store pairs of notes until the disk refuses."""
     for number in range(0, 1000, 2):
@@ -350,8 +339,9 @@ def fill(database: Database, acknowledged: list[int]) -> None:
         acknowledged += [number, number + 1]
 
 
-def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: Path) -> None:
-    path = small_disk / "run-7" / "run.duckdb"
+def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: MakeDisk) -> None:
+    disk = small_disk("3m")
+    path = disk.path / "run-7" / "run.duckdb"
     acknowledged: list[int] = []
     with Database.open(path, [NOTES]) as database:
         with pytest.raises(StorageError) as caught:
@@ -362,7 +352,7 @@ def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: Path) -> 
         assert database.rows("SELECT count(*) FROM notes") == [(len(acknowledged),)]
         with pytest.raises(StorageError, match="No space left"):
             database.checkpoint()
-    subprocess.run(["mount", "-o", "remount,size=60m", small_disk], check=True)
+    disk.grow("60m")
     with Database.open(path, [NOTES]) as database:
         assert len(acknowledged) > 50
         assert [row[0] for row in database.rows("SELECT id FROM notes ORDER BY id")] == acknowledged

@@ -150,6 +150,15 @@ def test_exit_codes(tmp_path: Path, code: str, expected: int) -> None:
     assert process.run([sys.executable, "-c", code], log=tmp_path / "log") == expected
 
 
+@pytest.mark.parametrize("ending", ["", "os.kill(os.getpid(), 9)"])
+def test_what_a_child_leaves_in_its_temporary_folder_goes_with_it(tmp_path: Path, ending: str) -> None:
+    code = f"import os, tempfile; print(tempfile.mkdtemp(), flush=True); {ending}"
+    process.run([sys.executable, "-c", code], log=tmp_path / "log")
+    left = Path((tmp_path / "log").read_text().strip())
+    assert left.parent.name.startswith("tunewright-")
+    assert not left.parent.exists()
+
+
 def test_a_missing_program_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="there is no program no-such-program"):
         process.start(["no-such-program"], log=tmp_path / "log")

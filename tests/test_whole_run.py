@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from memory.database import Database
 from memory.layout import RunFolder
 from memory.ledger import LEDGER_SCHEMA
 from memory.state import State
+from tests.conftest import MakeDisk, content
 
 pytestmark = pytest.mark.slow
 
@@ -100,12 +99,6 @@ def outcome(state: State) -> list[tuple[object, ...]]:
 def finished_work(folder: RunFolder) -> dict[str, int]:
     """Every result that an engine has written, and when."""
     return {str(path.relative_to(folder.root)): path.stat().st_mtime_ns for path in folder.root.rglob("result.json")}
-
-
-def content(folder: RunFolder) -> dict[str, str]:
-    """Every file of a run with its hash."""
-    files = [path for path in folder.root.rglob("*") if path.is_file() and path.name != "run.lock"]
-    return {str(path.relative_to(folder.root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def processes_of(runs: Runs) -> list[str]:
@@ -282,25 +275,12 @@ def test_a_fork_changes_the_plan_and_leaves_the_old_run_alone(finished: Runs) ->
     assert folder.id in (fork.root / "report.md").read_text()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of six megabytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)], capture_output=True, check=False
-    )
-    if mount.returncode != 0:
-        pytest.skip("mounting a small disk needs root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
-
-
-def test_a_full_disk_is_one_clear_line_and_nothing_is_lost(small_disk: Path, tmp_path: Path) -> None:
-    runs = Runs(small_disk / "runs", tmp_path / "cache")
+def test_a_full_disk_is_one_clear_line_and_nothing_is_lost(small_disk: MakeDisk, tmp_path: Path) -> None:
+    disk = small_disk("6m")
+    runs = Runs(disk.path / "runs", tmp_path / "cache")
     _, err = runs.call(*START, code=1)
     assert "No space left on device" in err or "disk is full" in err
-    subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+    disk.grow("200m")
     (folder,) = runs.folders()
     runs.call("--resume", folder.id, "--plain")
     assert read_state(folder)["test"] is not None

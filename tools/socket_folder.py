@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -20,10 +21,8 @@ class SocketFolder:
 
     def __init__(self) -> None:
         remove_abandoned()
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.path, self._lock = _locked_folder()
         self.socket = self.path / "s"
-        self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if len(os.fsencode(self.socket)) > LONGEST_PATH:
             self.remove()
             raise ServerError(f"the path {self.socket} is too long for a socket", "Set TMPDIR to a short folder")
@@ -37,16 +36,52 @@ class SocketFolder:
 
 
 def remove_abandoned() -> None:
-    """Remove socket folders whose owner is gone; a process killed with -9 cannot do it itself."""
+    """Remove this user's socket folders whose owner is gone; a process killed with -9 cannot do it itself."""
     for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         try:
-            lock = os.open(folder / "lock", os.O_RDWR)
-        except OSError:
-            continue  # somebody else's, or just being made
+            status = folder.lstat()
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+            _remove_if_abandoned(folder)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """A new folder, and the descriptor whose lock says that somebody lives there.
+
+    Until the lock is taken, another start may hold the folder for abandoned and remove it; then the next one is tried.
+    """
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except BlockingIOError:
+            lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        except FileNotFoundError:
+            continue
+        if _taken(lock) and os.fstat(lock).st_nlink > 0:
+            return path, lock
+        os.close(lock)
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        try:
+            folder.rmdir()  # its owner was killed before it made the lock
+        except OSError:
             pass
-        finally:
-            os.close(lock)
+        return
+    except OSError:
+        return  # no lock of ours
+    if _taken(lock):
+        shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
+
+
+def _taken(lock: int) -> bool:
+    """Take the lock unless somebody holds it; the lock goes with the process."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -2,9 +2,9 @@
 
 It runs as a program of its own (standard library only) between us and the real child, and ends for one of three
 reasons: the child exits, our end of its stdin is closed (optionally after a line `stop SECONDS`), or our process is no
-longer there. Then it kills every descendant, also those that made a session of their own, and exits with the child's
-code (128 + signal where a signal ended it). It copies the child's output to its own stdout up to a limit and drains
-the rest.
+longer there. Then it kills every descendant, also those that made a session of their own, removes their temporary
+folder, and exits with the child's code (128 + signal where a signal ended it). It copies the child's output to its own
+stdout up to a limit and drains the rest.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import ctypes
 import errno
 import os
 import selectors
+import shutil
 import signal
 import sys
+import tempfile
 import time
 
 PR_SET_PDEATHSIG = 1
@@ -217,7 +219,13 @@ def main() -> None:
     if dashes != "--" or not argv:
         raise SystemExit("usage: supervisor.py PARENT-PID OUTPUT-LIMIT-BYTES STDIN -- ARGV...")
     stdin = os.open(os.devnull, os.O_RDONLY) if handed == "-" else int(handed)
-    sys.exit(Supervisor(int(parent), int(limit)).run(argv, stdin))
+    place = tempfile.mkdtemp(prefix="tunewright-")
+    os.environ["TMPDIR"] = place  # engines that are killed leave sockets and folders there
+    try:
+        code = Supervisor(int(parent), int(limit)).run(argv, stdin)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,13 @@ finished training or evaluation is never repeated after a crash, and a stale one
 from __future__ import annotations
 
 import errno
+import getpass
 import hashlib
 import json
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +71,8 @@ class Failed(Record):
 def worker_env(engine: Engine) -> dict[str, str]:
     """What a worker gets beside the inherited allow-list: the repository to import from, and the offline switches."""
     fixed = {"PYTHONPATH": str(REPOSITORY), "PYTHONNOUSERSITE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    # What torch has compiled outlives the temporary folder of one worker.
+    fixed["TORCHINDUCTOR_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}")
     return {**fixed, **OFFLINE, **engine.env}
 
 

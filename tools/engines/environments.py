@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import ValidationError
 
@@ -26,6 +26,7 @@ from memory.errors import InputError, SetupError
 from memory.records import Record
 from tools import process
 from tools.engines.contract import OFFLINE, log_tail
+from tools.engines.leftovers import claim
 from tools.engines.worker_io import write_json
 
 Hardware = Literal["cpu", "cuda"]
@@ -113,6 +114,12 @@ def folder_of(spec: Spec, cache: Path) -> Path:
     return cache / "envs" / f"{spec.name}-{hashlib.sha256(text).hexdigest()[:12]}"
 
 
+def names(cache: Path) -> set[str]:
+    """The environments that this checkout's lock files name, for whatever hardware."""
+    tables = (specs(hardware) for hardware in get_args(Hardware))
+    return {folder_of(spec, cache).name for table in tables for spec in table.values()}
+
+
 def installed(spec: Spec, cache: Path) -> Environment | None:
     """The environment, if it was installed to the end and its interpreter is still there."""
     folder = folder_of(spec, cache)
@@ -126,24 +133,31 @@ def installed(spec: Spec, cache: Path) -> Environment | None:
 
 def ensure(spec: Spec, cache: Path, say: Say, *, verify: bool = False) -> Environment:
     """The environment, installed first where it is missing or half-finished. `verify` imports again what it needs.
+    It is not removed by anybody while this process lives.
 
     Raises InputError where the disk has too little space, SetupError where the install or its verification fails.
     """
     environment = installed(spec, cache)
-    if environment is not None and not verify:
-        return environment
-    with only_one(folder_of(spec, cache), say):
-        environment = installed(spec, cache)
-        if environment is None:
-            return _install(spec, cache, say)
-        began = time.monotonic()
-        try:
-            _verify(spec, environment.folder)
-        except SetupError as error:
-            say(error.message)
-            return _install(spec, cache, say)
-        say(f"{spec.name} environment: verified in {time.monotonic() - began:.0f} s")
-        return environment
+    if verify or environment is None or not claim(environment.folder):
+        with only_one(folder_of(spec, cache), say):
+            environment = _made_whole(spec, cache, say)
+            claim(environment.folder)
+    return environment
+
+
+def _made_whole(spec: Spec, cache: Path, say: Say) -> Environment:
+    """The environment verified, or else installed."""
+    environment = installed(spec, cache)
+    if environment is None:
+        return _install(spec, cache, say)
+    began = time.monotonic()
+    try:
+        _verify(spec, environment.folder)
+    except SetupError as error:
+        say(error.message)
+        return _install(spec, cache, say)
+    say(f"{spec.name} environment: verified in {time.monotonic() - began:.0f} s")
+    return environment
 
 
 def ensure_all(cache: Path, hardware: Hardware, say: Say, *, verify: bool = False) -> dict[str, Environment]:
