@@ -92,7 +92,7 @@ def test_rules_change_one_factor() -> None:
     world = World()
     world.play(propose)
     factors = [trial.plan.change.factor for trial in world.trials if trial.plan.change]
-    assert factors == ["learning_rate", "continue_from"]
+    assert factors == ["continue_from", "continue_from"]
 
 
 def test_a_sure_remedy_gets_all_the_time_where_it_would_be_the_last_trial() -> None:

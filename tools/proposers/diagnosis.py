@@ -23,8 +23,6 @@ ROWS_GAIN = 0.17
 """Share of the headroom closed by each doubling of unique rows (our `family_relationships`: 400 x 2 to 1,200 x 1)."""
 EPOCHS_GAIN = 0.08
 """The same for each doubling of epochs over the same rows; about half of what new rows bring."""
-CONTINUED_RATE = 0.5
-"""Learning rate of a training that goes on, as a share of the rate that was trained with."""
 
 
 def spikes(look: Look) -> Iterator[Diagnosis]:
@@ -39,8 +37,11 @@ def spikes(look: Look) -> Iterator[Diagnosis]:
 
 
 def growth(look: Look) -> Iterator[Diagnosis]:
-    """More rows are there, and time for them: the lever that pays most often."""
+    """More rows are there, and time for them: the lever that pays most often. What went on from trained weights goes on
+    again instead."""
     rows = look.recipe.rows
+    if look.recipe.training.continue_from is not None:
+        return
     cause, figure, confidence = hunger(look)
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our reference runs"
     fitting = look.brief.row_visits(look.brief.training_room, look.recipe.training.method) / look.recipe.training.epochs
@@ -72,10 +73,9 @@ def going_on(look: Look) -> Iterator[Diagnosis]:
     seen, visits = rows_seen(brief, recipe), visits_seen(brief, recipe)
     fitting = brief.row_visits(brief.training_room, recipe.training.method)
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our runs of going on"
-    rate = rounded(max(CONTINUED_RATE * recipe.training.learning_rate, size_of(brief.model.parameters).low))
     cause, figure, confidence = hunger(look)
     for more in larger(seen, brief.rows_available, seen + fitting):
-        new = changed(recipe, continue_from=number, rows=more - seen, skip=seen, epochs=1.0, learning_rate=rate)
+        new = changed(recipe, continue_from=number, rows=more - seen, skip=seen, epochs=1.0)
         yield Diagnosis(
             cause=cause,
             figure=figure,
@@ -88,7 +88,7 @@ def going_on(look: Look) -> Iterator[Diagnosis]:
         )
     epochs = int(4 * min(fitting / seen, most_epochs(seen) - visits / seen)) / 4
     if look.all_rows and not look.learnt and epochs >= max(0.5, (WORTHWHILE - 1) * visits / seen):
-        again = changed(recipe, continue_from=number, rows=seen, skip=0, epochs=epochs, learning_rate=rate)
+        again = changed(recipe, continue_from=number, rows=seen, skip=0, epochs=epochs)
         yield Diagnosis(
             cause="too few passes: under-fitting" if look.underfit else "more passes are left",
             figure=f"all {seen} rows are used, seen {visits / seen:.3g} times",

@@ -27,14 +27,14 @@ MIX_SHARE = 0.3
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "batch_size": ("micro_batch",),
     "method": ("learning_rate",),
-    "continue_from": ("rows", "skip", "epochs", "learning_rate", "snapshots"),
+    "continue_from": ("rows", "skip", "epochs", "batch_size", "micro_batch", "snapshots"),
     "rows": ("snapshots",),
     "epochs": ("snapshots",),
     "learning_rate": ("snapshots",),
     "curriculum": ("order",),
 }
 """Settings that cannot stay when another changes: rows in memory never exceed the batch, each method has a learning
-rate of its own size, what goes on from trained weights has rows and a schedule of its own, and how often a training is
+rate of its own size, what goes on from trained weights has an amount of its own, and how often a training is
 looked at goes with its length. They belong to the factor that leads."""
 
 
