@@ -33,6 +33,7 @@ from memory.records import (
 from tools.proposers.brief import (
     Brief,
     Stop,
+    cost_of,
     measured_overhead,
     measured_row_tokens,
     measured_seconds_per_token,
@@ -131,7 +132,7 @@ class World:
     @property
     def seconds_per_token(self) -> float:
         """True training speed with LoRA."""
-        return self.slowness / 280
+        return self.slowness / 560
 
     def truth(self, recipe: Recipe) -> float:
         """Accuracy without noise."""
@@ -180,7 +181,7 @@ class World:
         rows = min(recipe.rows, self.train_rows)
         tokens = int(rows * self.row_tokens)
         training = (
-            tokens * plan.training.epochs * self.seconds_per_token * (1.5 if plan.training.method == "full" else 1)
+            tokens * plan.training.epochs * self.seconds_per_token * cost_of(plan.training)
         )
         kind = self.fail(plan) or ("DIVERGED" if plan.training.learning_rate >= self.diverges_at else None)
         if kind is not None:

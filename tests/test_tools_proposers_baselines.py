@@ -120,11 +120,11 @@ def test_the_default_is_one_training_on_all_data() -> None:
 
 
 def test_the_default_is_cut_to_the_time_by_epochs_first() -> None:
-    world = Measuring(train_rows=600, seconds=600)
+    world = Measuring(train_rows=1_200, seconds=600)
     world.play(default_fine_tune.propose)
     refused, done = recipes(world)
-    assert (refused.rows, refused.training.epochs) == (600, 3.0)
-    assert done.rows == 600
+    assert (refused.rows, refused.training.epochs) == (1_200, 3.0)
+    assert done.rows == 1_200
     assert 1.0 <= done.training.epochs < 3.0
     assert done.training.model_copy(update={"epochs": 3.0}) == refused.training
 

@@ -31,7 +31,7 @@ def test_nothing_is_measured_before_the_first_trial() -> None:
 def test_measured_figures_are_what_the_trials_show() -> None:
     world = one_trial(World(slowness=2.0))
     assert measured_row_tokens(world.trials) == pytest.approx(world.row_tokens, rel=0.01)
-    assert measured_seconds_per_token(world.trials) == pytest.approx(2 / 280, rel=0.01)
+    assert measured_seconds_per_token(world.trials) == pytest.approx(2 / 560, rel=0.01)
     assert measured_overhead(world.trials) == pytest.approx(world.overhead)
     assert measured_longest_row(world.trials) == 105
 
@@ -39,12 +39,12 @@ def test_measured_figures_are_what_the_trials_show() -> None:
 def test_a_failed_trial_still_teaches_the_speed_of_its_micro_run() -> None:
     world = one_trial(World(slowness=2.0))
     failed = world.trials[0].model_copy(update={"training": None, "score": None})
-    assert measured_seconds_per_token([failed]) == pytest.approx(2 / 280, rel=0.01)
+    assert measured_seconds_per_token([failed]) == pytest.approx(2 / 560, rel=0.01)
     assert measured_overhead([failed]) is None
 
 
 def test_the_assumed_speed_is_that_of_two_cores() -> None:
-    assert 1 / World().brief().speed == pytest.approx(280, rel=0.05)
+    assert 1 / World().brief().speed == pytest.approx(560, rel=0.05)
 
 
 def test_a_trial_costs_its_fixed_part_and_its_tokens() -> None:
@@ -52,7 +52,8 @@ def test_a_trial_costs_its_fixed_part_and_its_tokens() -> None:
     plan = propose(brief)
     assert isinstance(plan, Plan)
     tokens = (plan.data.rows or 0) * plan.training.epochs * brief.row_tokens
-    assert brief.trial_seconds(plan.data, plan.training) == pytest.approx(82 + tokens * brief.speed)
+    assert brief.trial_seconds(plan.data, plan.training) == pytest.approx(82 + 1.2 * tokens * brief.speed)
+    assert plan.training.micro_batch == 4
     full = plan.training.model_copy(update={"method": "full"})
     assert brief.training_seconds(plan.data, full) == pytest.approx(
         1.5 * brief.training_seconds(plan.data, plan.training)

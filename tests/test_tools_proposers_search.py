@@ -132,7 +132,7 @@ def test_a_small_budget_gets_fewer_trials_and_a_smaller_one_none() -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_no_more_trials_than_allowed(most: int) -> None:
-    world = World(max_trials=most, seconds=2_000)
+    world = World(max_trials=most, seconds=1_200)
     stop = world.play(propose)
     assert len(world.trials) == most
     assert f"All {most} trials" in stop.reason

@@ -34,8 +34,11 @@ TEMPLATE_TOKENS = 36
 """Role markers of two messages and the default system prompt that some templates insert."""
 TRAINING_FLOPS_PER_WEIGHT = 4.0
 """Adapter training per token and weight: about 2/3 of the 6 of full training (LoRA Without Regret)."""
-FLOPS: dict[Device, float] = {"cpu": 1.5e11, "cuda": 2.5e13}
-"""Useful floating-point operations a second before anything is measured. CPU: 280 tokens/s of a 135M model on two
+MICRO_COST: dict[int, float] = {1: 2.2, 2: 1.5, 4: 1.2, 8: 1.0, 16: 0.8}
+"""Seconds per token against eight rows in memory at once, by rows in memory (measured: 327, 488, 602, 722 and 896
+tokens/s of a 135M model on two cores). More rows at once keep the processor busier; a GPU gains more."""
+FLOPS: dict[Device, float] = {"cpu": 3e11, "cuda": 2.5e13}
+"""Useful floating-point operations a second before anything is measured. CPU: 560 tokens/s of a 135M model on two
 cores; CUDA: a tenth of a data-centre card, for small unpacked batches."""
 METHOD_COST: dict[str, float] = {"lora": 1.0, "qlora": 1.3, "full": 1.5}
 """Seconds per token against LoRA: full training also computes the gradients of the weights, QLoRA unpacks them."""
@@ -162,7 +165,7 @@ class Brief(Record):
 
     def training_seconds(self, data: DataRecipe, training: TrainingRecipe) -> float:
         """Seconds of the optimiser steps: `tokens * seconds per token * cost of the method`."""
-        return self.tokens(data, training) * self.speed * METHOD_COST[training.method]
+        return self.tokens(data, training) * self.speed * cost_of(training)
 
     def trial_seconds(self, data: DataRecipe, training: TrainingRecipe) -> float:
         """Seconds of the whole trial: `overhead + evaluation + training`, sampling, and an evaluation for each
@@ -175,9 +178,17 @@ class Brief(Record):
         outputs = sum(op.rows * op.samples for op in data.operators if isinstance(op, PassRate | SelfDistil))
         return outputs * self.baseline.zero_shot.seconds / self.baseline.zero_shot.n
 
-    def row_visits(self, seconds: float, method: str = "lora") -> int:
-        """How many rows, each epoch counted, `seconds` of training can see."""
-        return int(max(0.0, seconds) / (self.row_tokens * self.speed * METHOD_COST[method]))
+    def row_visits(self, seconds: float, training: TrainingRecipe | None = None) -> int:
+        """How many rows, each epoch counted, `seconds` of training can see; with LoRA and eight rows at once where no
+        recipe is given."""
+        cost = 1.0 if training is None else cost_of(training)
+        return int(max(0.0, seconds) / (self.row_tokens * self.speed * cost))
+
+
+def cost_of(training: TrainingRecipe) -> float:
+    """Seconds per token against LoRA with eight rows in memory at once."""
+    at_once = max((rows for rows in MICRO_COST if rows <= training.micro_batch), default=1)
+    return METHOD_COST[training.method] * MICRO_COST[at_once]
 
 
 def estimated_row_tokens(chars: float) -> float:
@@ -201,14 +212,15 @@ def measured_longest_row(trials: Sequence[Trial]) -> int | None:
 
 
 def measured_seconds_per_token(trials: Sequence[Trial]) -> float | None:
-    """Training seconds per token, as if all were LoRA: the median over trainings, else over the validator's micro-runs.
+    """Training seconds per token, as if all were LoRA with eight rows at once: the median over trainings, else over the
+    validator's micro-runs.
 
     A training counts `train_seconds / tokens`, a micro-run `predicted_seconds / (tokens * epochs)`; None without
     either.
     """
     trained, predicted = [], []
     for trial in trials:
-        cost = METHOD_COST[trial.plan.training.method]
+        cost = cost_of(trial.plan.training)
         if trial.training and trial.training.tokens and trial.training.train_seconds:
             trained.append(trial.training.train_seconds / trial.training.tokens / cost)
         elif trial.verdict and trial.verdict.tokens and trial.verdict.predicted_seconds:

@@ -17,7 +17,7 @@ from tools.proposers.data_levers import RATE_GAIN, balance, easy_first, further_
 from tools.proposers.factors import Recipe, changed, shown
 from tools.proposers.history import rows_seen, visits_seen
 from tools.proposers.look import WORTHWHILE, Diagnosis, Look
-from tools.proposers.starting_recipe import most_epochs, rounded, size_of
+from tools.proposers.starting_recipe import batch_for, most_epochs, rounded, rows_at_once, size_of
 
 ROWS_GAIN = 0.17
 """Share of the headroom closed by each doubling of unique rows (our `family_relationships`: 400 x 2 to 1,200 x 1)."""
@@ -44,7 +44,7 @@ def growth(look: Look) -> Iterator[Diagnosis]:
         return
     cause, figure, confidence = hunger(look)
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our reference runs"
-    fitting = look.brief.row_visits(look.brief.training_room, look.recipe.training.method) / look.recipe.training.epochs
+    fitting = look.brief.row_visits(look.brief.training_room, look.recipe.training) / look.recipe.training.epochs
     for more in larger(rows, look.brief.rows_available, fitting):
         yield look.diagnosis("rows", more, cause, figure, ROWS_GAIN * log2(more / rows), confidence, source)
 
@@ -71,11 +71,13 @@ def going_on(look: Look) -> Iterator[Diagnosis]:
     if look.trial.training is None or (look.curve and not look.smooth):
         return
     seen, visits = rows_seen(brief, recipe), visits_seen(brief, recipe)
-    fitting = brief.row_visits(brief.training_room, recipe.training.method)
+    fitting = brief.row_visits(brief.training_room, recipe.training)
+    batch = rows_at_once(max(recipe.training.batch_size, batch_for(visits + fitting)))
+    fitting = brief.row_visits(brief.training_room, recipe.training.model_copy(update=batch))
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our runs of going on"
     cause, figure, confidence = hunger(look)
     for more in larger(seen, brief.rows_available, seen + fitting):
-        new = changed(recipe, continue_from=number, rows=more - seen, skip=seen, epochs=1.0)
+        new = changed(recipe, continue_from=number, rows=more - seen, skip=seen, epochs=1.0, **batch)
         yield Diagnosis(
             cause=cause,
             figure=figure,
@@ -88,7 +90,7 @@ def going_on(look: Look) -> Iterator[Diagnosis]:
         )
     epochs = int(4 * min(fitting / seen, most_epochs(seen) - visits / seen)) / 4
     if look.all_rows and not look.learnt and epochs >= max(0.5, (WORTHWHILE - 1) * visits / seen):
-        again = changed(recipe, continue_from=number, rows=seen, skip=0, epochs=epochs)
+        again = changed(recipe, continue_from=number, rows=seen, skip=0, epochs=epochs, **batch)
         yield Diagnosis(
             cause="too few passes: under-fitting" if look.underfit else "more passes are left",
             figure=f"all {seen} rows are used, seen {visits / seen:.3g} times",
@@ -118,7 +120,7 @@ def passes(look: Look) -> Iterator[Diagnosis]:
         yield look.diagnosis("epochs", fewer, "it memorises its rows: over-fitting", figure, 0.05, 0.35, source)
     if not look.all_rows or look.learnt:
         return
-    fitting = look.brief.row_visits(look.brief.training_room, recipe.training.method) / recipe.rows
+    fitting = look.brief.row_visits(look.brief.training_room, recipe.training) / recipe.rows
     more = int(4 * min(2 * epochs, fitting, most_epochs(recipe.rows))) / 4
     if more >= WORTHWHILE * epochs:
         figure = f"all {recipe.rows} rows are used, seen {epochs:g} times"

@@ -16,7 +16,7 @@ import optuna
 from optuna.distributions import FloatDistribution
 
 from memory.records import Plan
-from tools.proposers.brief import SAFETY, Brief, Stop
+from tools.proposers.brief import SAFETY, Brief, Stop, cost_of
 from tools.proposers.factors import Recipe, changed
 from tools.proposers.repairs import persistent_failure
 from tools.proposers.sampler import space_around
@@ -84,8 +84,10 @@ def draw(brief: Brief, start: Recipe, visits: int) -> Recipe:
     seed = Random(f"{brief.task.seed} {brief.number}").getrandbits(32)
     drawn = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed)).ask(space).params
     epochs = float(drawn["epochs"])
-    drawn |= {"epochs": epochs, "rows": max(1, min(rows, int(visits / epochs)))}
-    return changed(start, **(drawn | {"learning_rate": rounded(drawn["learning_rate"])}))
+    drawn |= {"epochs": epochs, "learning_rate": rounded(drawn["learning_rate"])}
+    recipe = changed(start, **drawn)
+    fitting = int(visits / cost_of(recipe.training) / epochs)
+    return changed(recipe, rows=max(1, min(rows, fitting)))
 
 
 def _plan(brief: Brief, recipe: Recipe) -> Plan:

@@ -46,7 +46,7 @@ def out_of_memory(brief: Brief, trial: Trial, recipe: Recipe) -> Iterator[Remedy
 
 def over_budget(brief: Brief, trial: Trial, recipe: Recipe) -> Iterator[Remedy]:
     """Fewer rows: as many as fit at the measured speed, and never more than three quarters of what did not fit."""
-    fitting = brief.row_visits(brief.training_room, recipe.training.method) / recipe.training.epochs
+    fitting = brief.row_visits(brief.training_room, recipe.training) / recipe.training.epochs
     rows = int(min(fitting, recipe.rows * 0.75))
     if rows * recipe.training.epochs >= FEWEST_VISITS:
         yield "rows", rows, f"{brief.training_room:.0f} s are left for training"

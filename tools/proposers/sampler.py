@@ -31,7 +31,7 @@ def space_around(brief: Brief, centre: Recipe) -> Space:
     size, training = size_of(brief.model.parameters), centre.training
     low, high = (size.full / 10, size.full * 5) if training.method == "full" else (size.low, size.high)
     rate = training.learning_rate
-    visits = brief.row_visits(brief.training_room, training.method)
+    visits = brief.row_visits(brief.training_room, training)
     most = max(1, min(brief.rows_available, visits))
     least = max(1, int(0.8 * min(centre.rows, most)))
     epochs = max(1, int(min(most_epochs(centre.rows), visits / least)))
@@ -90,7 +90,7 @@ def _inside(distribution: BaseDistribution, value: Value) -> bool:
 def _recipe(brief: Brief, centre: Recipe, params: dict[str, float]) -> Recipe:
     """A drawn point as a recipe: rows give way where the time left is short."""
     epochs = float(params["epochs"])
-    fitting = int(brief.row_visits(brief.training_room, centre.training.method) / epochs)
+    fitting = int(brief.row_visits(brief.training_room, centre.training) / epochs)
     rows = min(int(params["rows"]), fitting)
     return changed(
         centre,

@@ -31,8 +31,9 @@ def looks(brief: Brief, recipe: Recipe) -> Recipe:
 
 def all_rows_and_epochs(brief: Brief, recipe: Recipe) -> list[Diagnosis]:
     """All rows, and as many epochs over them as the time left pays for: where rows alone cannot use it up."""
-    rows, method = brief.rows_available, recipe.training.method
-    epochs = int(4 * min(brief.row_visits(brief.training_room, method) / rows, most_epochs(rows, start=True))) / 4
+    rows = brief.rows_available
+    fitting = brief.row_visits(brief.training_room, recipe.training)
+    epochs = int(4 * min(fitting / rows, most_epochs(rows, start=True))) / 4
     mended = changed(recipe, rows=rows, epochs=max(epochs, 1.0))
     if rows < WORTHWHILE * recipe.rows or epochs < WORTHWHILE * recipe.training.epochs or tried(brief, mended):
         return []
@@ -59,7 +60,7 @@ def stretched(brief: Brief, remedies: Sequence[Diagnosis]) -> list[Diagnosis]:
     found = []
     for one in remedies:
         recipe = one.recipe
-        fitting = int(brief.row_visits(brief.training_room, recipe.training.method) / recipe.training.epochs)
+        fitting = int(brief.row_visits(brief.training_room, recipe.training) / recipe.training.epochs)
         rows = min(brief.rows_available, fitting)
         mended = changed(recipe, rows=max(1, rows))
         if one.factor in AMOUNTS or one.confidence < SURE or rows < WORTHWHILE * recipe.rows or tried(brief, mended):
@@ -75,7 +76,7 @@ def cut(brief: Brief, remedies: Sequence[Diagnosis]) -> Diagnosis | None:
     brings."""
     cuts = []
     for one in remedies:
-        rows = int(brief.row_visits(brief.training_room, one.recipe.training.method) / one.recipe.training.epochs)
+        rows = int(brief.row_visits(brief.training_room, one.recipe.training) / one.recipe.training.epochs)
         share = rows / one.recipe.rows
         gain = one.gain + ROWS_GAIN * log2(share) / one.confidence if 0 < share < 1 else 0.0
         mended = changed(one.recipe, rows=max(1, rows))

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from memory.records import DataRecipe, Deduplicate, Select, TrainingRecipe
-from tools.proposers.brief import SAFETY, Brief, Stop
+from tools.proposers.brief import MICRO_COST, SAFETY, Brief, Stop
 
 FEWEST_VISITS = 64
 """Row visits below which a trial shows nothing: 50 to 100 good rows show whether tuning works (OpenAI's guide)."""
@@ -84,6 +84,11 @@ def batch_for(visits: float) -> int:
     return next((batch for batch, steps in ((32, 500), (16, 250), (8, 100)) if visits / batch >= steps), 4)
 
 
+def rows_at_once(batch: int) -> dict[str, int]:
+    """An effective batch with its rows in memory: all of them, up to eight."""
+    return {"batch_size": batch, "micro_batch": min(batch, 8)}
+
+
 def rows_and_epochs(brief: Brief, visits: int) -> tuple[int, float]:
     """Spend row visits on unique rows first, then on epochs in quarters up to what the rows bear to start with."""
     rows = min(visits, brief.rows_available)
@@ -122,13 +127,13 @@ def starting_recipe(brief: Brief) -> tuple[DataRecipe, TrainingRecipe] | Stop:
             reason=f"{brief.spendable:.0f} s are left for trials, and the smallest useful one takes {needed:.0f} s. "
             "Give a larger budget."
         )
-    rows, epochs = rows_and_epochs(brief, visits)
-    batch = batch_for(rows * epochs)
+    batch = rows_at_once(batch_for(visits))
+    rows, epochs = rows_and_epochs(brief, max(1, int(visits / MICRO_COST[batch["micro_batch"]])))
     training = TrainingRecipe(
         learning_rate=size_of(brief.model.parameters).lora,
         epochs=epochs,
-        batch_size=batch,
-        micro_batch=batch if batch < 8 else 8,
+        batch_size=batch["batch_size"],
+        micro_batch=batch["micro_batch"],
         sequence_len=sequence_length(brief.longest_row),
         seed=brief.task.seed,
     )

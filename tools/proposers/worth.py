@@ -67,7 +67,7 @@ def growth_left(brief: Brief, recipe: Recipe, seconds: float) -> float:
     """Expected share of the headroom from one further trial of `seconds` that goes on from `recipe`: with new rows, or
     with more epochs where rows are used up. 0 where that cannot pay."""
     seen, rows = visits_seen(brief, recipe), rows_seen(brief, recipe)
-    room = brief.row_visits((seconds - brief.fixed_seconds) * SAFETY, recipe.training.method)
+    room = brief.row_visits((seconds - brief.fixed_seconds) * SAFETY, recipe.training)
     name, most = ("rows", brief.rows_available / rows)
     if most < WORTHWHILE:
         name, most = "epochs", most_epochs(rows) * rows / seen
