@@ -25,6 +25,7 @@ from tools import benchmarks, report
 from tools.benchmarks.splits import manifest_path, read_findings, write_splits
 from tools.isolation import isolation
 from tools.serving import Server
+from tools.training import kept_warm
 from tools.warm_engine import WarmEngine
 
 Graph = CompiledStateGraph[State, None, State, State]
@@ -161,6 +162,7 @@ def assemble(
         device=workshop.device,
         server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device),
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
+        axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
         propose=workshop.propose,
         guards=tuple(benchmarks.get(name) for name in task.guards),
         ledger=Ledger(database, folder),

@@ -75,6 +75,8 @@ class Deps:
     """Starts at its first use, and again after a death."""
     scorer: WarmEngine
     """lighteval, kept warm so that its imports are paid once."""
+    axolotl: Engine | WarmEngine
+    """Axolotl, kept warm on a CPU for the same reason."""
     propose: Propose
     """Who plans."""
     guards: tuple[Benchmark, ...] = ()
@@ -184,5 +186,7 @@ class Deps:
 
     def close(self) -> None:
         """End the engines that were kept warm."""
+        if isinstance(self.axolotl, WarmEngine):
+            self.axolotl.close()
         self.scorer.close()
         self.server.close()

@@ -14,13 +14,24 @@ from tools.data import TrainingRow, read_training_rows, texts
 from tools.decontamination import check
 from tools.machine import free_memory
 from tools.row_checks import check_rows
-from tools.training import Preflight, Sample, estimate_memory, preflight
+from tools.training import MICRO_STEPS, Preflight, Sample, estimate_memory, preflight
+from tools.training_memory import what_fits
+from tools.training_pace import known_pace
+from tools.training_start import Start, start_of
 
 IGNORED = -100
 """The label of a token that carries no loss."""
 MARGIN = 1.05
 """A training may be predicted to fill the time left, not to overrun it by more than the micro-run's own error."""
 PREFLIGHT_SECONDS = 600.0
+TEMPLATE_TOKENS = 128
+"""What a chat template may add to a row: special tokens, names of roles, a system prompt of its own."""
+SWEEP_STEPS = 24
+"""Learning rates that a sweep tries: 10 s on two idle cores (SmolLM2-135M, batch 4, rows of 75 tokens)."""
+SWEEP_SHARE = 0.03
+"""A sweep may cost this share of the time that is left."""
+SNAPSHOT_SECONDS = 3.0
+"""Writing a snapshot, beside scoring it."""
 
 
 def validator(state: State, deps: Deps) -> Changes:
@@ -32,11 +43,12 @@ def validator(state: State, deps: Deps) -> Changes:
     failure: TrialError | None = None
     try:
         check_data(done, dataset, deps)
-        measured = check_training(done, plan, dataset, seconds_left(state), deps)
-        check_time(done, measured, state, deps)
+        check_memory(done, plan, dataset, deps)
+        measured = check_training(done, plan, dataset, state, deps)
+        check_time(done, plan, measured, state, deps)
     except TrialError as error:
         failure = error
-    verdict = verdict_of(done, measured)
+    verdict = verdict_of(done, plan, measured, deps)
     write_record(deps.folder.trial(plan.number) / "checks.json", verdict)
     if failure is not None:
         deps.events.emit("decision", f"trial {plan.number} refused: {failure.kind}: {failure}")
@@ -65,33 +77,71 @@ def check_data(done: list[Check], dataset: DatasetCard, deps: Deps) -> None:
     note(done, found, "CONTAMINATION", deps, "Build the file with the data recipe's operators.")
 
 
-def check_training(done: list[Check], plan: Plan, dataset: DatasetCard, seconds: float, deps: Deps) -> Preflight:
-    """What only the engine can tell: memory, configuration, tokens, template parity. Costs one engine start."""
-    needed, free = (
-        estimate_memory(plan.training, deps.model, plan.training.sequence_len, deps.device),
-        free_memory(deps.device),
-    )
-    says = f"about {needed / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free"
-    found = Check(name="memory", figure=needed, unit="bytes", passed=needed < free, says=says)
-    note(done, found, "OOM", deps, "Use a smaller micro-batch or shorter rows.")
-    path = deps.folder.resolve(dataset.path)
+def check_memory(done: list[Check], plan: Plan, dataset: DatasetCard, deps: Deps) -> None:
+    """The training fits into what is free, by an estimate for the longest that a row can be: a token is a byte or
+    more."""
+    rows = read_training_rows(deps.folder.resolve(dataset.path))
+    longest = max(len(row.prompt.encode()) + len(row.answer.encode()) for row in rows) + TEMPLATE_TOKENS
+    bound = min(plan.training.sequence_len, longest)
+    needed, free = estimate_memory(plan.training, deps.model, bound, deps.device), free_memory(deps.device)
+    fits = needed < free
+    says = f"about {needed / 1e9:.1f} GB needed for rows of up to {bound} tokens, {free / 1e9:.1f} GB free"
+    way_out = "" if fits else what_fits(plan.training, deps.model, bound, deps.device, free)
+    found = Check(name="memory", figure=needed, unit="bytes", passed=fits, says=says if fits else f"{says}; {way_out}")
+    note(done, found, "OOM", deps, "Change one of these.")
+
+
+def check_training(done: list[Check], plan: Plan, dataset: DatasetCard, state: State, deps: Deps) -> Preflight:
+    """What only the engine can tell: configuration, tokens, template parity, pace. Costs one engine start."""
+    start = start_of(plan.training, state.get("trials", []), deps.folder)
     deps.server.sleep()
-    measured = preflight(
-        deps.engines.axolotl,
-        plan.training,
-        deps.model,
-        path,
-        deps.folder.trial(plan.number) / "preflight",
-        device=deps.device,
-        timeout_s=min(seconds, PREFLIGHT_SECONDS),
-    )
+    measured = measure(plan, dataset, state, start, deps)
     config = Check(
         name="configuration", figure=measured.total_steps, unit="steps", passed=True, says="Axolotl accepts the recipe"
     )
     note(done, config, "CONFIG", deps)
     check_tokens(done, measured, plan, deps)
-    check_template(done, measured, read_training_rows(path), deps)
+    check_template(done, measured, read_training_rows(deps.folder.resolve(dataset.path)), deps)
+    if measured.sweep:
+        note(done, sweep_check(measured, plan), "DIVERGED", deps)
     return measured
+
+
+def measure(plan: Plan, dataset: DatasetCard, state: State, start: Start | None, deps: Deps) -> Preflight:
+    """The preflight: with a micro-run, unless an earlier trial has shown the pace; with a sweep of the learning rate
+    where the run has none yet and it is cheap."""
+    trials, left = state.get("trials", []), seconds_left(state)
+    pace = known_pace(plan.training, trials)
+    swept = any(trial.verdict and trial.verdict.sweep for trial in trials)
+
+    def ask(steps: int) -> Preflight:
+        return preflight(
+            deps.axolotl,
+            plan.training,
+            deps.model,
+            deps.folder.resolve(dataset.path),
+            deps.folder.trial(plan.number) / "preflight",
+            device=deps.device,
+            start=start,
+            steps=steps,
+            sweep_steps=0 if swept else SWEEP_STEPS,
+            sweep_seconds=SWEEP_SHARE * left,
+            timeout_s=min(left, PREFLIGHT_SECONDS),
+        )
+
+    if pace is not None:
+        tokenised = ask(steps=0)
+        if pace.applies_to(tokenised):
+            return pace.predict(tokenised, plan.training)
+    return ask(MICRO_STEPS)
+
+
+def sweep_check(measured: Preflight, plan: Plan) -> Check:
+    """What the sweep says of the recipe's learning rate. It only informs: a short sweep reads high."""
+    limit, rate = measured.diverges_at or measured.sweep[-1].rate, plan.training.learning_rate
+    says = f"the loss leaves its best at {limit:.1e}" if measured.diverges_at else f"the loss holds up to {limit:.1e}"
+    says += f" in {len(measured.sweep)} steps of a rising rate; the recipe's {rate:.1e} is {rate / limit:.0%} of that"
+    return Check(name="learning rate", figure=limit, unit="learning rate", passed=True, says=says)
 
 
 def check_tokens(done: list[Check], measured: Preflight, plan: Plan, deps: Deps) -> None:
@@ -130,11 +180,12 @@ def same_prompt(sample: Sample, row: TrainingRow, deps: Deps) -> bool:
     return sample.input_ids[:unlearned] == tuple(served) and unlearned == len(served)
 
 
-def check_time(done: list[Check], measured: Preflight, state: State, deps: Deps) -> None:
-    """The training fits into what is left when the sealed test has its share."""
+def check_time(done: list[Check], plan: Plan, measured: Preflight, state: State, deps: Deps) -> None:
+    """The training fits into what is left when its scores and the sealed test have their share."""
     baseline = state.get("baseline")
     assert baseline is not None, "the baseline comes first"
     kept = deps.reserve_seconds(baseline) + baseline.zero_shot.seconds
+    kept += plan.training.snapshots * (baseline.zero_shot.seconds + SNAPSHOT_SECONDS)
     left = seconds_left(state) - deps.node_seconds() - kept
     predicted = measured.predicted_seconds
     says = f"{predicted:.0f} s of training predicted ({measured.timed}), {left:.0f} s left for it"
@@ -142,13 +193,22 @@ def check_time(done: list[Check], measured: Preflight, state: State, deps: Deps)
     note(done, found, "BUDGET", deps, "Use fewer rows or epochs, or give the run more time.")
 
 
-def verdict_of(done: list[Check], measured: Preflight | None) -> Verdict:
+def verdict_of(done: list[Check], plan: Plan, measured: Preflight | None, deps: Deps) -> Verdict:
     """The record of all checks so far."""
+    if measured is None:
+        return Verdict(
+            checks=tuple(done), step_seconds=0, predicted_seconds=0, tokens=0, supervised_tokens=0, longest_row=0
+        )
+    longest = max(measured.lengths)
     return Verdict(
         checks=tuple(done),
-        step_seconds=measured.step_seconds if measured else 0.0,
-        predicted_seconds=measured.predicted_seconds if measured else 0.0,
-        tokens=sum(measured.lengths) if measured else 0,
-        supervised_tokens=sum(measured.supervised) if measured else 0,
-        longest_row=max(measured.lengths) if measured else 0,
+        step_seconds=measured.step_seconds,
+        predicted_seconds=measured.predicted_seconds,
+        tokens=sum(measured.lengths),
+        supervised_tokens=sum(measured.supervised),
+        longest_row=longest,
+        padded_tokens=measured.padded_tokens,
+        memory_bytes=estimate_memory(plan.training, deps.model, longest, deps.device),
+        sweep=measured.sweep,
+        diverges_at=measured.diverges_at,
     )

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import struct
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,46 +14,43 @@ import yaml
 from memory.errors import EngineError, TrialError
 from memory.layout import sha256_of
 from memory.records import BaseModelCard, LossPoint, TrainingRecipe
-from tools import training, training_memory
-from tools.engines import contract, environments
+from tests.training_engines import (
+    RECIPE,
+    SMALL,
+    kill_in_mid_training,
+    quick,
+    real_axolotl,
+    small_model,
+    smollm2,
+    tensors,
+    write_data,
+)
+from tools import training
+from tools.engines import contract
 from tools.engines.contract import Engine
 from tools.training import preflight, render, train
-from tools.training_memory import ladder
 
-TESTS = Path(__file__).parent
-RECIPE = TrainingRecipe(learning_rate=2e-3, epochs=2, sequence_len=256)
 ENDS = {"added_tokens": [{"id": 1, "content": "<start>"}, {"id": 2, "content": "<end>"}, {"id": 3, "content": "<pad>"}]}
-
-
-def quick(**faults: str) -> Engine:
-    return Engine("axolotl", Path(sys.executable), TESTS / "fake_axolotl.py", faults)
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> BaseModelCard:
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"vocab_size": 1000}))
-    return BaseModelCard(
-        name="small", path=str(folder), chat_template="own", sha256="b" * 64, parameters=10**8, hidden_size=64, layers=2
-    )  # fmt: skip
-
-
-def write_data(path: Path, rows: int = 40) -> Path:
-    """Sums to learn, as a training file."""
-    lines = [
-        {"id": str(n), "source": "sums", "messages": [
-            {"role": "user", "content": f"What is {n} and {n % 7}?"}, {"role": "assistant", "content": str(n + n % 7)},
-        ]}
-        for n in range(rows)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
+    return small_model(tmp_path / "model")
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return write_data(tmp_path / "data.jsonl")
+
+
+@pytest.fixture(scope="module")
+def real() -> Engine:
+    return real_axolotl()
+
+
+@pytest.fixture(scope="module")
+def smollm(real: Engine) -> BaseModelCard:
+    return smollm2(real)
 
 
 # --- the configuration --------------------------------------------------------------------------------------------
@@ -97,18 +89,6 @@ def test_the_token_that_ends_an_answer_is_the_one_that_stops_generation(
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": stops}))
     (folder / "chat_template.jinja").write_text("<start>{{ message }}<end>")
     assert rendered(RECIPE, model).get("eot_tokens") == expected
-
-
-def test_the_memory_estimate_grows_with_what_costs_memory(model: BaseModelCard) -> None:
-    def needed(rows_of: int = 100, **changes: object) -> int:
-        return training.estimate_memory(RECIPE.model_copy(update=changes), model, rows_of, "cpu")
-
-    base = needed()
-    assert base < needed(200) < needed(200, micro_batch=8, batch_size=16, method="full")
-    assert needed(micro_batch=2) < base < needed(lora_rank=256)
-    deep = model.model_copy(update={"layers": 30})
-    rungs = [training_memory.estimate_memory(RECIPE, deep, 5000, "cpu", rung) for rung in ladder(RECIPE)]
-    assert rungs == sorted(rungs, reverse=True), "each rung of the ladder needs less"
 
 
 # --- a training, with the stand-in ----------------------------------------------------------------------------------
@@ -206,37 +186,6 @@ def test_the_end_of_the_ladder_says_what_would_fit(model: BaseModelCard, data: P
     ]  # fmt: skip
 
 
-OWNER = """
-import sys
-from pathlib import Path
-from memory.records import BaseModelCard, TrainingRecipe
-from tools.engines.contract import Engine
-from tools.training import train
-engine, model, recipe, data, folder, every = sys.argv[1:]
-train(eval(engine), TrainingRecipe.model_validate_json(recipe), BaseModelCard.model_validate_json(model), Path(data),
-      Path(folder), device="cpu", deadline_s=600, checkpoint_every_s=float(every))
-"""
-
-
-def kill_in_mid_training(
-    engine: Engine, recipe: TrainingRecipe, model: BaseModelCard, data: Path, folder: Path, after: int
-) -> int:
-    """Kill the process that owns a training with -9 once a checkpoint at or beyond step `after` is whole; its step."""
-    made_of = f"Engine('axolotl', Path({str(engine.python)!r}), Path({str(engine.worker)!r}), {dict(engine.env)!r})"
-    argv = [made_of, model.model_dump_json(), recipe.model_dump_json(), str(data), str(folder), "0"]
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, *argv], env={**os.environ, "PYTHONPATH": str(TESTS.parent)})
-    until = time.monotonic() + 240
-    while time.monotonic() < until and owner.poll() is None:
-        whole = [int(path.parent.name.rpartition("-")[2]) for path in folder.glob("checkpoints/checkpoint-*/whole")]
-        if whole and max(whole) >= after:
-            owner.send_signal(signal.SIGKILL)
-            owner.wait()
-            time.sleep(1.0)
-            return max(whole)
-        time.sleep(0.005)
-    raise AssertionError("no checkpoint, or the training ended too soon")
-
-
 def test_a_training_killed_with_9_goes_on_where_it_was(model: BaseModelCard, data: Path, tmp_path: Path) -> None:
     engine = quick(FAKE_AXOLOTL_STEP_S="0.1")
     step = kill_in_mid_training(engine, RECIPE, model, data, tmp_path / "t", 3)
@@ -261,34 +210,6 @@ def test_a_half_written_checkpoint_and_one_of_another_recipe_are_not_continued(
 
 
 # --- the real engine ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def real() -> Engine:
-    cache = environments.cache_folder(os.environ)
-    ready = environments.installed(environments.specs(environments.detect_hardware())["train"], cache)
-    if ready is None:
-        pytest.skip("the train environment is not set up: make setup")
-    return Engine("axolotl", ready.python, environments.ENGINES / "axolotl" / "worker.py")
-
-
-@pytest.fixture(scope="module")
-def smollm(real: Engine) -> BaseModelCard:
-    from tools import base_models
-
-    cache = environments.cache_folder(os.environ)
-    return base_models.resolve("smollm2", cache=cache, train_python=real.python, say=lambda _: None)
-
-
-SMALL = TrainingRecipe(learning_rate=1e-3, epochs=2, batch_size=4, micro_batch=4, lora_rank=4, sequence_len=128)
-
-
-def tensors(weights: Path) -> dict[str, tuple[str, list[int]]]:
-    """Names, types and shapes in a safetensors file."""
-    with (weights / "model.safetensors").open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-    return {name: (each["dtype"], each["shape"]) for name, each in header.items() if name != "__metadata__"}
 
 
 @pytest.mark.engine
@@ -344,12 +265,17 @@ def test_a_real_training_killed_with_9_ends_as_if_nothing_had_happened(
 
 
 @pytest.mark.engine
-def test_real_full_tuning_makes_whole_weights(real: Engine, smollm: BaseModelCard, tmp_path: Path) -> None:
-    data = write_data(tmp_path / "data.jsonl", 8)
-    recipe = SMALL.model_copy(update={"method": "full", "epochs": 1, "learning_rate": 1e-5})
+def test_real_full_tuning_trains_fp32_weights_and_leaves_whole_ones(
+    real: Engine, smollm: BaseModelCard, tmp_path: Path
+) -> None:
+    data = write_data(tmp_path / "data.jsonl", 12)
+    recipe = SMALL.model_copy(update={"method": "full", "learning_rate": 1e-5})
+    step = kill_in_mid_training(real, recipe, smollm, data, tmp_path / "t", 1)
+    kept = tensors(tmp_path / "t" / "checkpoints" / f"checkpoint-{step}")
+    assert {dtype for dtype, _ in kept.values()} == {"F32"}, "in bf16 updates of 1e-5 would round to nothing"
     run = train(real, recipe, smollm, data, tmp_path / "t", device="cpu", deadline_s=300)
     assert run.adapter is None
-    assert run.weights_sha256 != smollm.sha256, "updates of 1e-5 must not round to nothing"
+    assert run.weights_sha256 != smollm.sha256
     assert tensors(Path(run.weights)) == tensors(Path(smollm.path))
     assert all(math.isfinite(point.loss) for point in run.losses)
 

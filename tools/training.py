@@ -1,29 +1,46 @@
 """Training: a recipe becomes an Axolotl configuration, a measured preflight, and a trained model.
 
 Axolotl runs in its own environment behind the engine contract; this file writes its configuration, watches its curve,
-and climbs down the out-of-memory ladder.
+has its snapshots judged, and climbs down the out-of-memory ladder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 
 from memory.errors import EngineError, TrialError
-from memory.layout import made, sha256_of, write_text
-from memory.records import BaseModelCard, LossPoint, Record, TrainingRecipe, TrainingRun
+from memory.layout import disk, made, sha256_of, write_text
+from memory.records import BaseModelCard, LossPoint, Snapshot, TrainingRecipe, TrainingRun
+from tools import rate_sweep
 from tools.engines import contract, worker_io
+from tools.engines.axolotl import snapshots
 from tools.training_config import Device, Rung, first_rung, read_json, render
 from tools.training_memory import does_not_fit, estimate_memory, ladder, words
+from tools.training_requests import Preflight, PreflightRequest, Sample, Trained, TrainRequest
+from tools.training_start import Start
+from tools.warm_engine import WarmEngine
 from tools.watchdog import Watchdog
 
-__all__ = ["Device", "Preflight", "Sample", "estimate_memory", "preflight", "render", "train"]
+__all__ = [
+    "Device",
+    "Preflight",
+    "PreflightRequest",
+    "Sample",
+    "estimate_memory",
+    "forget_snapshots",
+    "kept_warm",
+    "preflight",
+    "render",
+    "train",
+]
 
 CHECKPOINT_SECONDS = 30.0
 """A killed training loses at most this much, or fifty times what a checkpoint costs, whichever is more."""
@@ -32,114 +49,59 @@ CPU_THREADS = {"OMP_PROC_BIND": "true", "GOMP_SPINCOUNT": "5000"}
 against each other: a step of 0.75 s on an idle machine then takes 10 s and more beside other work. With these it takes
 0.63 s on an idle machine and 1.2 s on a busy one (two cores, SmolLM2-135M, 8 rows of 74 tokens); threads that sleep at
 once (OMP_WAIT_POLICY=passive) take 1.0 s."""
+MICRO_STEPS = 5
+"""Timed micro-batches of a preflight, after one that warms up."""
 GRACE = 1.2
 """The engine is ended at this multiple of the deadline at the latest; the watchdog speaks at 1.15."""
 
 
-class Sample(Record):
-    """One row as the training sees it."""
-
-    row: int
-    """Its number in the training file, from 0."""
-    input_ids: tuple[int, ...]
-    labels: tuple[int, ...]
-    """The token where it carries a loss, -100 where it does not."""
-
-
-class Preflight(Record):
-    """What Axolotl made of recipe and data before anything was trained."""
-
-    rows: int
-    """Rows in the training file."""
-    dropped: int
-    """Rows that training would lose: too long, or unreadable for the chat template. Must be 0."""
-    lengths: tuple[int, ...]
-    """Tokens of each row, in the order of the file."""
-    supervised: tuple[int, ...]
-    """Tokens of each row that carry a loss."""
-    samples: tuple[Sample, ...]
-    total_steps: int
-    """Optimiser steps of the whole training."""
-    padded_tokens: int
-    """Tokens of one epoch with padding; 0 where nothing was timed."""
-    step_seconds: float
-    """Seconds of one optimiser step of the recipe; 0 where rows were dropped or have no labels."""
-    predicted_seconds: float
-    """Seconds of all optimiser steps, start-up and merge left out."""
-    peak_memory_bytes: int
-    timed: str
-    """How the step time was measured, in words."""
-    seconds: float
-    """Wall clock of the preflight in the engine."""
-
-
-class Trained(Record):
-    """What the training worker answers; paths are absolute."""
-
-    weights: str
-    adapter: str | None
-    weights_sha256: str
-    losses: tuple[LossPoint, ...]
-    steps: int
-    step_seconds: float
-    tokens: int
-    train_seconds: float
-    seconds: float
-    peak_memory_bytes: int
-    resumed_from_step: int
-
-
-class PreflightRequest(Record):
-    """Request to the worker; `identity` hashes configuration, data and base weights."""
-
-    action: Literal["preflight"] = "preflight"
-    config: str
-    identity: str
-    method: str
-    device: Device
-    steps: int
-    samples: int
-
-
-class TrainRequest(Record):
-    """Request to the worker."""
-
-    action: Literal["train"] = "train"
-    config: str
-    identity: str
-    method: str
-    device: Device
-    model: str
-    checkpoint_every_s: float
+def kept_warm(engine: contract.Engine, folder: Path, device: Device) -> contract.Engine | WarmEngine:
+    """The engine as a process that imports once for all requests; it answers each in a copy of itself. On a GPU the
+    engine as it is: CUDA does not survive a copy."""
+    return WarmEngine(_placed(engine, device), folder) if device == "cpu" else engine
 
 
 def preflight(
-    engine: contract.Engine,
+    engine: contract.Engine | WarmEngine,
     recipe: TrainingRecipe,
     model: BaseModelCard,
     data: Path,
     folder: Path,
     *,
     device: Device,
-    steps: int = 3,
+    start: Start | None = None,
+    steps: int = MICRO_STEPS,
     samples: int = 4,
+    sweep_steps: int = 0,
+    sweep_seconds: float = math.inf,
     timeout_s: float,
     on_progress: Callable[[contract.Progress], None] | None = None,
 ) -> Preflight:
     """Have Axolotl judge the recipe, tokenise every row, and time `steps` micro-batches; nothing stays but the answer.
 
-    Raises EngineError: CONFIG with what Axolotl says, DATA for an unreadable file, OOM, DIVERGED, BUDGET on time-out.
+    `steps=0` loads no model. `sweep_steps` tries that many learning rates, one optimiser step each, after the timed
+    ones, unless it would take more than `sweep_seconds`. `start` is what `continue_from` means. Raises EngineError:
+    CONFIG with what Axolotl says, DATA for an unreadable file, OOM, DIVERGED, BUDGET on time-out.
     """
-    config, identity = _prepare(recipe, model, data, folder, device, first_rung(recipe))
+    config, identity = _prepare(recipe, model, data, folder, device, first_rung(recipe), start)
+    rates = rate_sweep.rates(recipe, sweep_steps) if steps else ()
     request = PreflightRequest(
-        config=str(config), identity=identity, method=recipe.method, device=device, steps=steps, samples=samples
-    )
-    engine = _placed(engine, device)
-    return contract.call(engine, request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
+        config=str(config), identity=identity, method=recipe.method, device=device, steps=steps, samples=samples,
+        rates=rates, sweep_seconds=min(sweep_seconds, timeout_s),
+    )  # fmt: skip
+    if isinstance(engine, WarmEngine):
+        measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
+    else:
+        engine = _placed(engine, device)
+        measured = contract.call(engine, request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
+    if not measured.losses:
+        return measured
+    swept = rate_sweep.read(rates, measured.losses)
+    return measured.model_copy(update={"sweep": swept.points, "diverges_at": swept.diverges_at})
 
 
 def train(
-    engine: contract.Engine,
+    engine: contract.Engine | WarmEngine,
     recipe: TrainingRecipe,
     model: BaseModelCard,
     data: Path,
@@ -147,28 +109,34 @@ def train(
     *,
     device: Device,
     deadline_s: float,
+    start: Start | None = None,
     on_loss: Callable[[LossPoint, int], None] | None = None,
     on_ladder: Callable[[str], None] | None = None,
+    on_snapshot: Callable[[Snapshot], bool] | None = None,
     checkpoint_every_s: float = CHECKPOINT_SECONDS,
 ) -> TrainingRun:
     """Train, watched, within about `deadline_s` seconds; a killed training goes on from its last whole checkpoint.
 
     `on_loss` gets each point and the number of all steps; `on_ladder` each step of the out-of-memory ladder in words.
-    Paths in the answer are absolute. Raises TrialError: DIVERGED, BUDGET, OOM at the ladder's end, CONFIG, ENV.
+    `on_snapshot` is called while the training waits for its answer: whether to go on. After a crash it is asked about
+    earlier snapshots once more. The wait counts against the deadline, but not as training. On a single GPU the waiting
+    training holds its memory: whether a server fits beside it is for the caller to know. Paths in the answer are
+    absolute. Raises TrialError: DIVERGED, BUDGET, OOM at the ladder's end, CONFIG, ENV.
     """
     began = time.monotonic()
     rungs = ladder(recipe)
     taken = _remembered(folder, recipe, len(rungs))
     while True:
         rung = rungs[taken]
-        config, identity = _prepare(recipe, model, data, folder, device, rung)
+        config, identity = _prepare(recipe, model, data, folder, device, rung, start)
         request = TrainRequest(
             config=str(config), identity=identity, method=recipe.method, device=device, model=model.path,
-            checkpoint_every_s=checkpoint_every_s,
+            checkpoint_every_s=checkpoint_every_s, snapshots=recipe.snapshots,
         )  # fmt: skip
         left = deadline_s - (time.monotonic() - began)
         try:
-            trained = _watched(_placed(engine, device), request, folder, recipe, left, on_loss)
+            watched = _Watched(folder, recipe, left, on_loss, on_snapshot)
+            trained = watched.call(engine if isinstance(engine, WarmEngine) else _placed(engine, device), request)
             break
         except EngineError as error:
             if error.kind != "OOM":
@@ -179,47 +147,83 @@ def train(
         write_text(folder / "ladder.json", json.dumps({"recipe": _key(recipe), "rung": taken}))
         if on_ladder is not None:
             on_ladder(words(rungs[taken - 1], rungs[taken], recipe))
-    steps = tuple(words(above, below, recipe) for above, below in pairwise(rungs[: taken + 1]))
+    stopped = trained.stopped_at_step
     return TrainingRun(
-        **trained.model_dump(),
+        **trained.model_dump(exclude={"planned_steps"}),
+        stopped_because=f"the scores of its snapshots, at step {stopped} of {trained.planned_steps}" if stopped else "",
         config_sha256=sha256_of(config),
         micro_batch=rung.micro_batch,
-        ladder=steps,
+        ladder=tuple(words(above, below, recipe) for above, below in pairwise(rungs[: taken + 1])),
         seed=recipe.seed,
     )
 
 
-def _watched(
-    engine: contract.Engine,
-    request: TrainRequest,
-    folder: Path,
-    recipe: TrainingRecipe,
-    deadline_s: float,
-    on_loss: Callable[[LossPoint, int], None] | None,
-) -> Trained:
-    """One call of the engine under the watchdog."""
-    if deadline_s <= 0:
-        raise TrialError("BUDGET", "no time is left for the training", "Give more time, or train less.")
-    _forget_lost_weights(request, folder)
-    launch = time.monotonic()
-    watchdog = Watchdog(deadline_s=deadline_s, warmup_ratio=recipe.warmup_ratio)
+def forget_snapshots(folder: Path, keep: Path | None = None) -> None:
+    """Remove the weights of the snapshots of the training in `folder`, except those in the weights folder `keep`; what
+    was measured on them stays."""
+    with disk(folder):
+        for place in (folder / snapshots.FOLDER).glob("*/"):
+            if keep is None or keep.resolve().parent != place.resolve():
+                for name in ("weights", "adapter"):
+                    shutil.rmtree(place / name, ignore_errors=True)
 
-    def seen(fields: contract.Progress) -> None:
+
+class _Watched:
+    """One call of the engine under the watchdog."""
+
+    def __init__(
+        self,
+        folder: Path,
+        recipe: TrainingRecipe,
+        deadline_s: float,
+        on_loss: Callable[[LossPoint, int], None] | None,
+        on_snapshot: Callable[[Snapshot], bool] | None,
+    ) -> None:
+        """The clock starts here. Raises TrialError (BUDGET) where there is no time."""
+        if deadline_s <= 0:
+            raise TrialError("BUDGET", "no time is left for the training", "Give more time, or train less.")
+        self.folder, self.deadline_s = folder, deadline_s
+        self.on_loss, self.on_snapshot = on_loss, on_snapshot
+        self.launch = time.monotonic()
+        self.watchdog = Watchdog(deadline_s=deadline_s, warmup_ratio=recipe.warmup_ratio)
+
+    def call(self, engine: contract.Engine | WarmEngine, request: TrainRequest) -> Trained:
+        """The engine's answer. Raises EngineError, and TrialError where the watchdog ends it."""
+        _forget_lost_weights(request, self.folder)
+        limit = GRACE * self.deadline_s
+        if isinstance(engine, WarmEngine):
+            return engine.call(
+                request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked
+            )
+        return contract.call(
+            engine, request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked
+        )
+
+    def looked(self) -> None:
+        """Nothing new. Raises TrialError where that has lasted too long."""
+        self.watchdog.tick(self.now)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the launch."""
+        return time.monotonic() - self.launch
+
+    def seen(self, fields: contract.Progress) -> None:
+        """A line of the engine's progress: a snapshot, or a point of the curve."""
+        if "snapshot" in fields:
+            self.judged(Snapshot.model_validate(fields["snapshot"]))
+            return
         total = int(str(fields.pop("total_steps")))
         point = LossPoint.model_validate(fields)  # "nan" in words becomes NaN
-        if on_loss is not None and point.loss == point.loss:
-            on_loss(point, total)
-        watchdog.point(point, total, time.monotonic() - launch)
+        if self.on_loss is not None and point.loss == point.loss:
+            self.on_loss(point, total)
+        self.watchdog.point(point, total, self.now)
 
-    return contract.call(
-        engine,
-        request,
-        Trained,
-        folder,
-        timeout_s=GRACE * deadline_s,
-        on_progress=seen,
-        on_tick=lambda: watchdog.tick(time.monotonic() - launch),
-    )
+    def judged(self, snapshot: Snapshot) -> None:
+        """Have a snapshot judged while the training waits, and tell it the answer."""
+        goes_on = self.on_snapshot is None or self.on_snapshot(snapshot)
+        snapshots.answer(self.folder, go=goes_on)
+        self.watchdog.waited(self.now, goes_on=goes_on)
 
 
 def _remembered(folder: Path, recipe: TrainingRecipe, rungs: int) -> int:
@@ -240,13 +244,24 @@ def _forget_lost_weights(request: TrainRequest, folder: Path) -> None:
 
 
 def _prepare(
-    recipe: TrainingRecipe, model: BaseModelCard, data: Path, folder: Path, device: Device, rung: Rung
+    recipe: TrainingRecipe,
+    model: BaseModelCard,
+    data: Path,
+    folder: Path,
+    device: Device,
+    rung: Rung,
+    start: Start | None,
 ) -> tuple[Path, str]:
-    """Write the YAML; its path, and the hash over it, the data and the base weights."""
+    """Write the YAML; its path, and the hash over it, the data and the weights that the training begins with.
+
+    Raises TrialError (CONFIG) where the recipe goes on from a trial and no start is given, or the other way round.
+    """
+    if (start is None) != (recipe.continue_from is None):
+        raise TrialError("CONFIG", "a recipe that goes on from a trial needs that trial's weights, and no other does")
     folder = made(folder).resolve()
-    text = render(recipe, model, data.resolve(), folder, device, rung)
+    text = render(recipe, model, data.resolve(), folder, device, rung, start.path if start else None)
     write_text(folder / "axolotl.yml", text)
-    parts = (text, sha256_of(data), model.sha256)
+    parts = (text, sha256_of(data), model.sha256, *((start.sha256,) if start else ()))
     return folder / "axolotl.yml", hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

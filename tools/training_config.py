@@ -39,16 +39,24 @@ def divisor(batch: int, at_most: int) -> int:
 
 
 def render(
-    recipe: TrainingRecipe, model: BaseModelCard, data: Path, folder: Path, device: Device, rung: Rung | None = None
+    recipe: TrainingRecipe,
+    model: BaseModelCard,
+    data: Path,
+    folder: Path,
+    device: Device,
+    rung: Rung | None = None,
+    start: Path | None = None,
 ) -> str:
     """The Axolotl YAML that trains `recipe` on the chat rows of `data`, with its files in `folder`; absolute paths.
 
-    Rows are padded to the longest of their batch and batched by length. Packing stays off: with it a batch would no
-    longer be the number of rows that the recipe says.
+    Rows are padded to the longest of their batch and batched by length, unless the recipe wants the file's order.
+    Packing stays off: with it a batch would no longer be the number of rows that the recipe says. `start` is the folder
+    of the weights, or of the adapter, that the training goes on from.
     """
     rung = rung or first_rung(recipe)
+    in_order = recipe.order == "file"
     settings: dict[str, object] = {
-        "base_model": model.path,
+        "base_model": str(start) if start and recipe.method == "full" else model.path,
         "datasets": [
             {
                 "path": str(data),
@@ -67,7 +75,8 @@ def render(
         "sequence_len": recipe.sequence_len,
         "sample_packing": False,
         "pad_to_sequence_len": False,
-        "group_by_length": True,
+        "group_by_length": not in_order,
+        "curriculum_sampling": in_order,
         "micro_batch_size": rung.micro_batch,
         "gradient_accumulation_steps": recipe.batch_size // rung.micro_batch,
         "num_epochs": recipe.epochs,
@@ -84,13 +93,13 @@ def render(
         "include_tkps": False,
         "save_strategy": "no",
         "seed": recipe.seed,
-        **_method(recipe, device),
+        **_method(recipe, device, start),
         **_ends_of_turn(Path(model.path)),
     }
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
 
 
-def _method(recipe: TrainingRecipe, device: Device) -> dict[str, object]:
+def _method(recipe: TrainingRecipe, device: Device, start: Path | None) -> dict[str, object]:
     """Adapter, kernels and plugins."""
     settings: dict[str, object] = {}
     plugins = []
@@ -104,6 +113,9 @@ def _method(recipe: TrainingRecipe, device: Device) -> dict[str, object]:
             "lora_dropout": recipe.lora_dropout,
             "lora_target_linear": True,
         }
+        if start is not None:
+            settings["lora_model_dir"] = str(start)
+            plugins.append(f"{PLUGINS}.ContinuedAdapterPlugin")
     if recipe.method == "qlora":
         settings["load_in_4bit"] = True
     if device == "cpu":  # the Triton kernels call CUDA unconditionally

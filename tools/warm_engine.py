@@ -50,9 +50,10 @@ class WarmEngine:
         *,
         timeout_s: float,
         on_progress: Callable[[contract.Progress], None] | None = None,
+        on_tick: Callable[[], None] | None = None,
     ) -> R:
-        """As `contract.call`: the worker's answer, or an earlier one to the same request. What `on_progress` raises
-        ends the worker and goes on. Raises EngineError."""
+        """As `contract.call`: the worker's answer, or an earlier one to the same request. What `on_progress` and
+        `on_tick` raise ends the worker and goes on. Raises EngineError."""
         folder = folder.resolve()
         earlier = contract.finished(request, answer, folder)
         if earlier is not None:
@@ -69,7 +70,7 @@ class WarmEngine:
         follower = contract.Follower(folder / worker_io.PROGRESS, self.engine.name, on_progress)
         code: int | None = 0
         try:
-            code = self._wait(folder, follower, time.monotonic() + timeout_s)
+            code = self._wait(folder, follower, time.monotonic() + timeout_s, on_tick)
         finally:
             if code is None or not (folder / worker_io.RESULT).exists():
                 self.close()
@@ -89,13 +90,17 @@ class WarmEngine:
     ) -> None:
         self.close()
 
-    def _wait(self, folder: Path, follower: contract.Follower, until: float) -> int | None:
+    def _wait(
+        self, folder: Path, follower: contract.Follower, until: float, on_tick: Callable[[], None] | None
+    ) -> int | None:
         """Exit code as `contract.judge` wants it: 0 where the worker answered and stays, None after a time-out."""
         assert self._process is not None
         while True:
             code = self._process.wait(process.TICK_SECONDS)
             answered = any((folder / name).exists() for name in (worker_io.RESULT, worker_io.FAILURE))
             follower.follow()
+            if on_tick is not None:
+                on_tick()
             if code is not None or answered:
                 return code or 0
             if time.monotonic() > until:

@@ -54,6 +54,12 @@ class Watchdog:
         self._diverging(point)
         self._overrunning(point, now)
 
+    def waited(self, now: float, *, goes_on: bool) -> None:
+        """The training waited for its caller until `now`: that silence was no stall."""
+        self.last_seen = now
+        if not goes_on and self.points:
+            self.total_steps = self.points[-1].step
+
     def tick(self, now: float) -> None:
         """Nothing new at time `now`. Raises TrialError where that has lasted too long."""
         silent = now - self.last_seen

@@ -2,6 +2,7 @@
 
 import torch
 from axolotl.integrations.base import BasePlugin
+from peft.tuners.lora import LoraLayer
 
 
 class CpuPlugin(BasePlugin):
@@ -20,5 +21,22 @@ class MasterWeightsPlugin(BasePlugin):
     """
 
     def pre_model_load(self, cfg):
-        """Set the dtype in which the weights are loaded."""
+        """Have whatever is converted after loading end in this dtype; that of the loading itself is fixed before."""
         cfg.torch_dtype = torch.float32
+
+    def post_model_build(self, cfg, model):
+        """Widen the weights."""
+        model.to(torch.float32)
+
+
+class ContinuedAdapterPlugin(BasePlugin):
+    """An adapter that is trained on keeps the settings it was saved with; its dropout is the recipe's, though."""
+
+    def post_lora_load(self, cfg, model):
+        """Set the dropout of every layer, and of the configuration that is saved with the adapter."""
+        rate = cfg.lora_dropout or 0.0
+        for name, config in model.peft_config.items():
+            config.lora_dropout = rate
+            for layer in model.modules():
+                if isinstance(layer, LoraLayer) and name in layer.lora_dropout:
+                    layer.lora_dropout[name] = torch.nn.Dropout(rate) if rate else torch.nn.Identity()

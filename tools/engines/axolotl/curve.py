@@ -20,12 +20,13 @@ class Curve(TrainerCallback):
         self.cost = 0.0
         self.began = self.saved = self.step_began = None
         self.before = 0.0
+        self.pauses = 0.0
         self.step_seconds = []
         self.points = []
 
     def on_train_begin(self, args, state, control, **kwargs):
         """Take up the clock where the checkpoint left it."""
-        self.points = [point_of(entry) for entry in state.log_history if "seconds" in entry]
+        self.points = points_of(state)
         self.before = self.points[-1]["seconds"] if self.points else 0.0
 
     def on_step_begin(self, args, state, control, **kwargs):
@@ -48,11 +49,16 @@ class Curve(TrainerCallback):
         if not logs or "loss" not in logs:
             return
         entry = state.log_history[-1]
-        entry["seconds"] = self.before + time.monotonic() - self.began
+        entry["seconds"] = self.before + time.monotonic() - self.began - self.pauses
         point = point_of(entry)
         self.points.append(point)
         said = {key: value if value is None or math.isfinite(value) else str(value) for key, value in point.items()}
         worker_io.progress(self.folder, total_steps=state.max_steps, **said)
+
+    def paused(self, seconds):
+        """The training stood still: neither its clock nor that of the checkpoints went on."""
+        self.pauses += seconds
+        self.saved += seconds
 
     def on_save(self, args, state, control, **kwargs):
         """Mark the checkpoint whole; learn what it costs."""
@@ -60,6 +66,11 @@ class Curve(TrainerCallback):
         checkpoints.mark_whole(self.folder / "checkpoints", state.global_step)
         self.cost = now - self.saved
         self.saved = time.monotonic()
+
+
+def points_of(state):
+    """The curve that a trainer's state holds."""
+    return [point_of(entry) for entry in state.log_history if "seconds" in entry]
 
 
 def point_of(entry):

@@ -1,7 +1,9 @@
 """Whole weights that vLLM can load: the base model's folder with other weights in it."""
 
+import functools
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -27,6 +29,48 @@ def save(model, folder, request):
     return adapter
 
 
+def snapshot(model, place, request):
+    """Whole weights of a model that goes on training, which stays as it is, bit for bit. Writes `weights/` and, for
+    adapters, `adapter/`; returns whether there is one, and the hash of the weights."""
+    state, plain = None, model
+    if request["method"] != "full":
+        adapter = written(place / "adapter", model.save_pretrained)
+        plain = model.get_base_model()
+    if request["method"] == "qlora":
+        with torch.random.fork_rng():  # making a model draws random numbers, which the training must not miss
+            plain = requantised(adapter, request["model"]).merge_and_unload()
+    else:
+        state = merged(plain)
+
+    def write(target):
+        plain.save_pretrained(target, state_dict=state)
+        dress(target, Path(request["model"]))
+
+    written(place / "weights", write)
+    for file in place.rglob("*.safetensors"):
+        with open(file, "rb") as stream:
+            os.fsync(stream.fileno())
+    return request["method"] != "full", sha256(place / "weights")
+
+
+@torch.no_grad()
+def merged(model):
+    """A model's state in bf16 with its adapter added, under the names of the model without one. The same arithmetic as
+    peft's own merge, which would change the model."""
+    state, cast = {}, {}
+    for name, tensor in model.state_dict().items():
+        if ".lora_" in name:
+            continue
+        where = tensor.data_ptr()  # tied tensors stay tied
+        if where not in cast:
+            if name.endswith(".base_layer.weight"):
+                module = model.get_submodule(name.removesuffix(".base_layer.weight"))
+                tensor = tensor + module.get_delta_weight(module.active_adapters[0])
+            cast[where] = tensor.to("cpu", torch.bfloat16)
+        state[name.replace(".base_layer.", ".")] = cast[where]
+    return state
+
+
 def requantised(adapter, base):
     """The adapter on the unquantised base: merging into 4-bit weights would round twice."""
     from peft import PeftModel
@@ -34,6 +78,14 @@ def requantised(adapter, base):
 
     plain = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16, device_map="cpu")
     return PeftModel.from_pretrained(plain, adapter)
+
+
+def copied(place, folder):
+    """Make a snapshot the end of the training. Returns the adapter's folder."""
+    for name in ("weights", "adapter"):
+        if (place / name).exists():
+            written(folder / name, functools.partial(shutil.copytree, place / name, dirs_exist_ok=True))
+    return folder / "adapter" if (place / "adapter").exists() else None
 
 
 def dress(place, base):
