@@ -14,6 +14,7 @@ def data_engineer(state: State, deps: Deps) -> Changes:
     """Apply the recipe's operators. Raises TrialError: CONFIG, DATA, ENV, or CONTAMINATION where nothing else is left;
     ServerError where a recipe asks a model and the server dies twice."""
     plan, trials = plan_at_work(state), state.get("trials", [])
+    deps.warm_up()
     card = make_training_file(
         plan.data,
         source=deps.benchmark.name,

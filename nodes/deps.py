@@ -89,6 +89,11 @@ class Deps:
         self.events.node, self.events.trial = node, trial
         self.events.emit("node", f"{node} at work", phase="start")
 
+    def warm_up(self) -> None:
+        """Let Axolotl import while something else is done."""
+        if isinstance(self.axolotl, WarmEngine):
+            self.axolotl.warm_up()
+
     def node_seconds(self) -> float:
         """Wall clock of the node at work, in seconds."""
         return time.monotonic() - self._node_began

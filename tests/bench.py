@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests import bench_checkpointer, bench_serving, bench_training
+from tests import bench_checkpointer, bench_estimates, bench_serving, bench_training
 
 DEFAULT_RUN = ("--benchmark", "syllogism", "--base-model", "smollm2", "--budget", "14m")
 """What `make run` does."""
@@ -40,6 +40,8 @@ def main() -> None:
     bench_serving.main()
     print("\nTraining, beside a bare axolotl train", flush=True)
     bench_training.main()
+    print("\nEstimates, beside what happened", flush=True)
+    bench_estimates.main()
     print(f"\nThe default run: {' '.join(DEFAULT_RUN)}", flush=True)
     run = measure_run()
     print(f"training and generating  {run['busy_share']:.0%} of {run['spent_seconds']:.0f} s   aim >= {BUSY_AIM:.0%}")

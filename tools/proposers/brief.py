@@ -42,8 +42,9 @@ FLOPS: dict[Device, float] = {"cpu": 3e11, "cuda": 2.5e13}
 cores; CUDA: a tenth of a data-centre card, for small unpacked batches."""
 METHOD_COST: dict[str, float] = {"lora": 1.0, "qlora": 1.3, "full": 1.5}
 """Seconds per token against LoRA: full training also computes the gradients of the weights, QLoRA unpacks them."""
-OVERHEAD_SECONDS: dict[Device, float] = {"cpu": 60.0, "cuda": 75.0}
-"""Start-ups of a trial before anything is measured: preflight with its micro-run, training engine, merge, scorer."""
+OVERHEAD_SECONDS: dict[Device, float] = {"cpu": 35.0, "cuda": 75.0}
+"""What a first trial costs beside its training and its validation, before that is measured: preflight with micro-run
+and sweep, the training engine's start, merging, the scorer."""
 SNAPSHOT_SECONDS = 2.0
 """Writing whole weights and swapping them into the server, beside their evaluation."""
 SAFETY = 0.93
