@@ -13,6 +13,7 @@ from tools.benchmarks.splits import read_items
 from tools.data import TrainingRow, read_training_rows, texts
 from tools.decontamination import check
 from tools.machine import free_memory
+from tools.proposers.brief import SNAPSHOT_SECONDS
 from tools.row_checks import check_rows
 from tools.training import MICRO_STEPS, Preflight, Sample, estimate_memory, preflight
 from tools.training_memory import what_fits
@@ -30,8 +31,6 @@ SWEEP_STEPS = 24
 """Learning rates that a sweep tries: 10 s on two idle cores (SmolLM2-135M, batch 4, rows of 75 tokens)."""
 SWEEP_SHARE = 0.03
 """A sweep may cost this share of the time that is left."""
-SNAPSHOT_SECONDS = 3.0
-"""Writing a snapshot, beside scoring it."""
 
 
 def validator(state: State, deps: Deps) -> Changes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
@@ -43,6 +44,8 @@ class Lineage(Record):
     base_sha256: str
     chat_template: str
     split_sha256: dict[str, str]
+    chain: tuple[int, ...] = ()
+    """Trials whose weights the winner went on from, oldest first; their data and configurations stand with them."""
     data_sha256: str | None
     config_sha256: str | None
     seed: int | None
@@ -128,6 +131,7 @@ def lineage(state: State, splits: dict[str, str], engines: dict[str, str], forke
         base_sha256=baseline.model.sha256,
         chat_template=baseline.model.chat_template,
         split_sha256=splits,
+        chain=chain_of(best, state.get("trials", [])),
         data_sha256=best.dataset.sha256 if best and best.dataset else None,
         config_sha256=training.config_sha256 if training else None,
         seed=best.plan.training.seed if best else None,
@@ -135,3 +139,14 @@ def lineage(state: State, splits: dict[str, str], engines: dict[str, str], forke
         engines=engines,
         forked_from=forked_from,
     )
+
+
+def chain_of(best: Trial | None, trials: Sequence[Trial]) -> tuple[int, ...]:
+    """The trials that a trial's weights went through before, oldest first."""
+    by_number = {trial.number: trial for trial in trials}
+    found: list[int] = []
+    earlier = best.plan.training.continue_from if best else None
+    while earlier is not None:
+        found.insert(0, earlier)
+        earlier = by_number[earlier].plan.training.continue_from
+    return tuple(found)

@@ -184,6 +184,8 @@ def lineage_table(report: RunReport) -> str:
     for name, value in report.lineage.model_dump().items():
         if isinstance(value, dict):
             rows += [[f"{name}.{key}", f"`{each}`"] for key, each in value.items()]
+        elif name == "chain":
+            rows += [["went on from", ", then ".join(f"trial {number}" for number in value)]] if value else []
         elif value is not None:
             rows.append([name, f"`{value}`"])
     return table(["", ""], rows)

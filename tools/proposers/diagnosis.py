@@ -77,14 +77,16 @@ def going_on(look: Look) -> Iterator[Diagnosis]:
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our runs of going on"
     cause, figure, confidence = hunger(look)
     for more in larger(seen, brief.rows_available, seen + fitting):
-        new = changed(recipe, continue_from=number, rows=more - seen, skip=seen, epochs=1.0, **batch)
+        new = more - seen
+        most = min(fitting / new, most_epochs(more, start=True)) if more == brief.rows_available else 1.0
+        epochs = max(1.0, int(4 * most) / 4)
         yield Diagnosis(
             cause=cause,
             figure=figure,
-            remedy=f"going on from trial {number} with {more - seen} new rows",
+            remedy=f"going on from trial {number} with {new} new rows" + (f" x {epochs:g}" if epochs > 1 else ""),
             factor="continue_from",
-            recipe=new,
-            gain=ROWS_GAIN * log2(more / seen),
+            recipe=changed(recipe, continue_from=number, rows=new, skip=seen, epochs=epochs, **batch),
+            gain=ROWS_GAIN * log2(more / seen) + EPOCHS_GAIN * log2(epochs),
             confidence=confidence,
             source=source,
         )

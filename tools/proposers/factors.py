@@ -146,6 +146,8 @@ def change_between(before: Recipe, after: Recipe) -> Change | None:
     if not names:
         return None
     old, new = factors(before), factors(after)
+    if names == ["continue_from"]:
+        return Change(factor="continue_from", before=_weights(before), after=f"{_weights(after)}, {after.rows} rows")
     if len(names) == 1:
         return Change(factor=names[0], before=shown(old.get(names[0])), after=shown(new.get(names[0])))
     return Change(
@@ -153,6 +155,12 @@ def change_between(before: Recipe, after: Recipe) -> Change | None:
         before=", ".join(f"{name} {shown(old.get(name))}" for name in names),
         after=", ".join(f"{name} {shown(new.get(name))}" for name in names),
     )
+
+
+def _weights(recipe: Recipe) -> str:
+    """What a training begins with."""
+    number = recipe.training.continue_from
+    return "base model" if number is None else f"trial {number}"
 
 
 def shown(value: Value) -> str:

@@ -63,7 +63,8 @@ def stretched(brief: Brief, remedies: Sequence[Diagnosis]) -> list[Diagnosis]:
         fitting = int(brief.row_visits(brief.training_room, recipe.training) / recipe.training.epochs)
         rows = min(brief.rows_available, fitting)
         mended = changed(recipe, rows=max(1, rows))
-        if one.factor in AMOUNTS or one.confidence < SURE or rows < WORTHWHILE * recipe.rows or tried(brief, mended):
+        grown = one.factor in (*AMOUNTS, "continue_from")
+        if grown or one.confidence < SURE or rows < WORTHWHILE * recipe.rows or tried(brief, mended):
             continue
         gain = one.gain + GROWTH_CONFIDENCE * ROWS_GAIN * log2(rows / recipe.rows) / one.confidence
         remedy = f"{one.remedy}, with rows {recipe.rows} -> {rows} for the time left,"
