@@ -103,6 +103,7 @@ def deps(kind: type[Deps], root: Path, engines: tuple[Server, WarmEngine]) -> An
         events=Events(folder.events),
         server=server,
         scorer=scorer,
+        axolotl=fake("axolotl"),
         propose=cast(Any, None),
     )
 

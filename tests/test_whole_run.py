@@ -276,7 +276,7 @@ def test_a_fork_changes_the_plan_and_leaves_the_old_run_alone(finished: Runs) ->
 
 
 def test_a_full_disk_is_one_clear_line_and_nothing_is_lost(small_disk: MakeDisk, tmp_path: Path) -> None:
-    disk = small_disk("6m")
+    disk = small_disk("4m")
     runs = Runs(disk.path / "runs", tmp_path / "cache")
     _, err = runs.call(*START, code=1)
     assert "No space left on device" in err or "disk is full" in err
