@@ -191,6 +191,7 @@ def test_a_longer_budget_brings_larger_draws_not_ever_more() -> None:
     assert sizes[1] > 2 * sizes[0]
 
 
+@pytest.mark.slow
 def test_random_search_is_no_straw_man() -> None:
     """At least as good as draws whose size is drawn as well, over tasks that are limited by data, rate and time."""
     ours, yardstick = [], []

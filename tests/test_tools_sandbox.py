@@ -150,6 +150,7 @@ def test_a_memory_bomb(walls: Isolation) -> None:
         assert box.call([5]) == 5
 
 
+@pytest.mark.slow
 def test_an_endless_loop_ends_by_its_cpu_seconds() -> None:
     with sandbox("def f(n):\n    while n: pass\n    return 0", "f", isolation(), cpu_seconds=1) as box:
         with pytest.raises(SandboxError, match=r"f\(\) on row 7 used more than 1 CPU seconds") as caught:
