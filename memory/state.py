@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from memory import records
+from memory.lineage import last_accepted
 from memory.records import (
     Baseline,
     DatasetCard,
@@ -74,16 +74,6 @@ class Changes(TypedDict, total=False):
 def incumbent(state: State) -> Trial | None:
     """The best model so far: the last accepted trial, or None while the base model holds the place."""
     return last_accepted(state.get("trials", []))
-
-
-def last_accepted(trials: Sequence[Trial]) -> Trial | None:
-    """The last accepted trial of `trials`, oldest first; where its recipe ran under several seeds, the best of them."""
-    accepted = next((trial for trial in reversed(trials) if trial.decision == "accepted"), None)
-    if accepted is None or accepted.plan.repeats is None:
-        return accepted
-    first = accepted.plan.repeats
-    seeds = [trial for trial in trials if trial.score and first in (trial.number, trial.plan.repeats)]
-    return max(seeds, key=lambda trial: trial.score.oriented if trial.score else 0.0)
 
 
 def seconds_left(state: State) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from memory.layout import read_rows, write_rows
+from memory.lineage import same_recipe
 from memory.records import (
     Baseline,
     Comparison,
@@ -103,21 +104,15 @@ def champion(state: State) -> tuple[tuple[Score, ...], str]:
     """What a trial has to beat, and its name: the incumbent over all its seeds, or the base model's better prompt."""
     best, baseline = incumbent(state), state.get("baseline")
     if best is not None and best.score is not None:
-        others = seeds_of(best, state.get("trials", []))
+        others = repeated(best.plan, state.get("trials", []))
         return (best.score, *others), f"trial {best.number}" + (f" over {1 + len(others)} seeds" if others else "")
     assert baseline is not None, "the baseline comes first"
     return (baseline.better,), "base few-shot" if baseline.better.shots else "base zero-shot"
 
 
-def seeds_of(trial: Trial, trials: Iterable[Trial]) -> tuple[Score, ...]:
-    """Scores of the other trials that ran the same recipe under other seeds."""
-    return repeated(trial.plan, (other for other in trials if other.number != trial.number))
-
-
-def repeated(plan: Plan, trials: Iterable[Trial]) -> tuple[Score, ...]:
-    """Scores of the trials that ran this plan's recipe before, under other seeds."""
-    first = plan.repeats or plan.number
-    return tuple(trial.score for trial in trials if trial.score and first in (trial.number, trial.plan.repeats))
+def repeated(plan: Plan, trials: Sequence[Trial]) -> tuple[Score, ...]:
+    """Scores of the other trials that ran this plan's recipe, under other seeds."""
+    return tuple(trial.score for trial in same_recipe(plan, trials) if trial.score and trial.number != plan.number)
 
 
 def compare(ours: Iterable[Score], theirs: Iterable[Score], against: str, deps: Deps) -> Comparison:

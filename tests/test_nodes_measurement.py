@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from memory.layout import RunFolder, read_record
+from memory.lineage import last_accepted
 from memory.records import Trial
-from memory.state import last_accepted
 from nodes.measurement import champion, compare, repeated
 from tests import example_run
 from tools.report import RunReport

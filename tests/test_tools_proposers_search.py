@@ -301,3 +301,16 @@ def test_a_fall_or_pure_noise_is_not_run_again() -> None:
         compared = trial.comparison.model_copy(update={"difference": difference, "p_value": p_value})
         world.trials[0] = trial.model_copy(update={"decision": "inconclusive", "comparison": compared})
         assert search._again(world.brief()) is None
+
+
+def test_a_plan_that_went_on_from_itself_is_repaired_like_any_refused_one() -> None:
+    world = World(seconds=3_000)
+    for _ in range(2):
+        plan = propose(world.brief())
+        assert isinstance(plan, Plan)
+        world.run(plan)
+        world.fail = lambda plan: "CONFIG"
+    refused = world.trials[-1]
+    itself = refused.plan.training.model_copy(update={"continue_from": refused.number})
+    world.trials[-1] = refused.model_copy(update={"plan": refused.plan.model_copy(update={"training": itself})})
+    assert isinstance(propose(world.brief()), Plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from memory.lineage import went_on_from
 from memory.records import Comparison, GuardScore, Score, Trial
 from tools.base_models import HUB_ID
 from tools.benchmarks.splits import Manifest
@@ -140,6 +141,7 @@ def training(report: RunReport, winner: Trial) -> str:
     """Base model, recipe and what the training took."""
     run, base, recipe = winner.training, report.baseline.model, winner.plan.training
     assert run is not None, "a winner was trained"
+    earlier = reversed(went_on_from(recipe.continue_from, report.trials))
     facts = [
         f"Base model: {base.name} ({base.parameters / 1e6:.0f}M weights, licence {base.licence}, chat template "
         f"{base.chat_template}), sha256 `{base.sha256}`",
@@ -147,19 +149,10 @@ def training(report: RunReport, winner: Trial) -> str:
         f"{run.peak_memory_bytes / 1e9:.1f} GB; loss {run.losses[0].loss:.3f} → {run.losses[-1].loss:.3f}",
         f"Weights: sha256 `{run.weights_sha256}`; Axolotl configuration: sha256 `{run.config_sha256}`",
         *(f"Memory: {step}" for step in run.ladder),
-        *(f"Before that, trial {each.number}: {rows_of(each)}" for each in earlier(report, winner)),
+        *(f"Before that, trial {each.number}: {rows_of(each)}" for each in earlier),
     ]
     chosen_settings = [[name, str(value)] for name, value in recipe.model_dump().items() if value is not None]
     return bullets(facts) + "\n\n" + table(["setting", "value"], chosen_settings)
-
-
-def earlier(report: RunReport, winner: Trial) -> list[Trial]:
-    """The trials whose weights the winner's training went on from, newest first."""
-    by_number, found, number = {trial.number: trial for trial in report.trials}, [], winner.plan.training.continue_from
-    while number is not None and number in by_number:
-        found.append(by_number.pop(number))
-        number = found[-1].plan.training.continue_from
-    return found
 
 
 def rows_of(trial: Trial) -> str:

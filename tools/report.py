@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
+from memory.lineage import went_on_from
 from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
 from memory.state import State, incumbent
 from tools.own_task.findings import Findings
@@ -126,12 +126,13 @@ def lineage(state: State, splits: dict[str, str], engines: dict[str, str], forke
     baseline, best = state.get("baseline"), incumbent(state)
     assert baseline is not None, "a report comes after the baseline"
     training = best.training if best else None
+    earlier = went_on_from(best.plan.training.continue_from if best else None, state.get("trials", []))
     return Lineage(
         base_model=baseline.model.name,
         base_sha256=baseline.model.sha256,
         chat_template=baseline.model.chat_template,
         split_sha256=splits,
-        chain=chain_of(best, state.get("trials", [])),
+        chain=tuple(trial.number for trial in earlier),
         data_sha256=best.dataset.sha256 if best and best.dataset else None,
         config_sha256=training.config_sha256 if training else None,
         seed=best.plan.training.seed if best else None,
@@ -139,14 +140,3 @@ def lineage(state: State, splits: dict[str, str], engines: dict[str, str], forke
         engines=engines,
         forked_from=forked_from,
     )
-
-
-def chain_of(best: Trial | None, trials: Sequence[Trial]) -> tuple[int, ...]:
-    """The trials that a trial's weights went through before, oldest first."""
-    by_number = {trial.number: trial for trial in trials}
-    found: list[int] = []
-    earlier = best.plan.training.continue_from if best else None
-    while earlier is not None:
-        found.insert(0, earlier)
-        earlier = by_number[earlier].plan.training.continue_from
-    return tuple(found)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,7 @@ import yaml
 
 from memory.errors import InputError, RunBusyError, StorageError, TrialError
 from memory.layout import RunFolder, disk, link_or_copy, made, read_record, sha256_of, write_record
+from memory.lineage import went_on_from
 from memory.records import BaseModelCard, PassRate, Record, SelfDistil, Snapshot, TrainingRun, Trial
 from tools.benchmarks.splits import FINGERPRINTS, split_path
 from tools.data import make_training_file
@@ -156,11 +158,10 @@ def reproduce(remake: Remake, say: Say) -> Reproduced:
 
 def chain(winner: Trial, trials: Sequence[Trial]) -> list[Trial]:
     """The trials that the winner's training goes on from, oldest first, and the winner. Raises StorageError."""
-    by_number, links = {trial.number: trial for trial in trials}, [winner]
-    while (earlier := links[0].plan.training.continue_from) is not None:
-        if earlier not in by_number or earlier >= links[0].number:
-            raise StorageError(f"trial {links[0].number} goes on from trial {earlier}, which the report lacks")
-        links.insert(0, by_number[earlier])
+    links = [*went_on_from(winner.plan.training.continue_from, trials), winner]
+    missing = links[0].plan.training.continue_from
+    if missing is not None or any(one.number >= other.number for one, other in pairwise(links)):
+        raise StorageError(f"trial {links[0].number} goes on from trial {missing}, which the report lacks")
     return links
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memory.lineage import last_accepted
 from memory.records import (
     Baseline,
     BaseModelCard,
@@ -24,7 +25,6 @@ from memory.records import (
     TrainingRecipe,
     Trial,
 )
-from memory.state import last_accepted
 
 Device = Literal["cpu", "cuda"]
 

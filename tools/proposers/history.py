@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memory.lineage import went_on_from
 from memory.records import Record, Trial
 from tools.proposers.brief import Brief
 from tools.proposers.curves import curve_of
@@ -36,19 +37,16 @@ def recipe_of(brief: Brief, trial: Trial) -> Recipe:
 
 
 def chain(brief: Brief, recipe: Recipe) -> list[Recipe]:
-    """The recipe and those that it goes on from, newest first: all trainings that its weights have seen."""
-    found = [recipe]
-    by_number = {trial.number: trial for trial in brief.trials}
-    while (earlier := by_number.get(found[-1].training.continue_from or 0)) is not None:
-        found.append(recipe_of(brief, earlier))
-    return found
+    """All trainings that the recipe's weights see: those that it goes on from, oldest first, and its own."""
+    earlier = went_on_from(recipe.training.continue_from, brief.trials)
+    return [*(recipe_of(brief, trial) for trial in earlier), recipe]
 
 
 def rows_seen(brief: Brief, recipe: Recipe) -> int:
     """Unique rows that the recipe's weights have seen; a training that skips none sees rows of the earlier ones
     again."""
     seen = 0
-    for link in reversed(chain(brief, recipe)):
+    for link in chain(brief, recipe):
         skipped = int(factors(link)["skip"] or 0)
         seen = max(seen, skipped + link.rows)
     return min(seen, brief.rows_available)

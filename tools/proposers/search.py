@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import log2
 
+from memory.lineage import same_recipe
 from memory.records import Plan, Trial
 from tools.judgement import may_grow
 from tools.proposers.brief import Brief, Stop
@@ -227,8 +228,7 @@ def _again(brief: Brief) -> Plan | None:
     best = max(open_ones, key=lambda trial: (brief.value(trial), trial.number), default=None)
     if best is None or best.comparison is None or best.comparison.p_value > PROMISING:
         return None
-    first = best.plan.repeats or best.number
-    seeds = [trial for trial in brief.trials if first in (trial.number, trial.plan.repeats)]
+    seeds = same_recipe(best.plan, brief.trials)
     recipe = recipe_of(brief, best)
     while tried(brief, recipe, exactly=True):
         recipe = changed(recipe, seed=recipe.training.seed + 1)
@@ -246,6 +246,7 @@ def _again(brief: Brief) -> Plan | None:
         source="the standard error of a mean over k seeds falls with the square root of k",
     )
     plan = _planned(brief, best, diagnosis)
+    first = best.plan.repeats or best.number
     return plan.model_copy(update={"repeats": first, "expected_gain": round(best.comparison.difference, 4)})
 
 
