@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
 import sys
-import tempfile
-import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from memory.layout import made
 from memory.records import Record
 from tools import process
+from tools.private_folder import PrivateFolder
 
 Level = Literal["strict", "weak"]
 SCRATCH_BYTES = 64 * 1024 * 1024
@@ -22,7 +20,6 @@ PROBE_SECONDS = 20.0
 NO_SUCH_PROGRAM = 127
 """What env(1) answers for one."""
 PREFIX = "tunewright-sandbox-"
-YOUNG_SECONDS = 60.0
 PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 """The interpreter without the packages of an environment: a function says the same in the app and in every engine."""
 SCRIPT = Path(__file__).with_name("sandboxed.py")
@@ -116,35 +113,10 @@ def _bubblewrap() -> list[str]:
     return [*words, "--chdir", TEMPORARY_INSIDE]
 
 
-class Scratch:
-    """A temporary folder for a weakly isolated child. Its lock tells the living from folders whose owner was killed."""
+class Scratch(PrivateFolder):
+    """A temporary folder for a weakly isolated child, in which it finds nothing."""
 
     def __init__(self) -> None:
-        _remove_abandoned()
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def remove(self) -> None:
-        """Remove the folder; may be called again."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-
-def _remove_abandoned() -> None:
-    """Remove the folders of owners who were killed. A young one may be about to be locked."""
-    for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
-        try:
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:
-            continue  # somebody else's
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if time.time() - os.fstat(lock).st_mtime > YOUNG_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(lock)
+        super().__init__(PREFIX)
+        self.inside = made(self.path / "tmp", 0o700)
+        """What the child gets; the lock beside it is out of its way."""

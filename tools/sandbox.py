@@ -172,10 +172,10 @@ class _Child:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = process.start(
-                argv(level, self._scratch.path if self._scratch else None),
+                argv(level, self._scratch.inside if self._scratch else None),
                 # A file without a name: nothing is left when this process is killed.
                 log=Path(f"/proc/self/fd/{self._printed.fileno()}"),
-                cwd=self._scratch.path if self._scratch else None,
+                cwd=self._scratch.inside if self._scratch else None,
                 output_limit=PRINTED_BYTES,
                 stdin=theirs.fileno(),
             )

@@ -2,86 +2,28 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import stat
-import tempfile
-from pathlib import Path
 
 from memory.errors import ServerError
+from tools import private_folder
+from tools.private_folder import PrivateFolder
 
 PREFIX = "tunewright-server-"
 LONGEST_PATH = 107
 """Bytes; the address structure of unix(7) holds 108 with the closing zero."""
 
 
-class SocketFolder:
-    """A private folder for the socket. Its lock tells the living from folders whose owner was killed."""
+class SocketFolder(PrivateFolder):
+    """A private folder with room for the socket."""
 
     def __init__(self) -> None:
-        remove_abandoned()
-        self.path, self._lock = _locked_folder()
+        super().__init__(PREFIX)
         self.socket = self.path / "s"
         if len(os.fsencode(self.socket)) > LONGEST_PATH:
             self.remove()
             raise ServerError(f"the path {self.socket} is too long for a socket", "Set TMPDIR to a short folder")
 
-    def remove(self) -> None:
-        """Remove the folder; may be called again."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
 
 def remove_abandoned() -> None:
-    """Remove this user's socket folders whose owner is gone; a process killed with -9 cannot do it itself."""
-    for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
-        try:
-            status = folder.lstat()
-        except FileNotFoundError:
-            continue
-        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
-            _remove_if_abandoned(folder)
-
-
-def _locked_folder() -> tuple[Path, int]:
-    """A new folder, and the descriptor whose lock says that somebody lives there.
-
-    Until the lock is taken, another start may hold the folder for abandoned and remove it; then the next one is tried.
-    """
-    while True:
-        path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        try:
-            lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        except FileNotFoundError:
-            continue
-        if _taken(lock) and os.fstat(lock).st_nlink > 0:
-            return path, lock
-        os.close(lock)
-
-
-def _remove_if_abandoned(folder: Path) -> None:
-    try:
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        try:
-            folder.rmdir()  # its owner was killed before it made the lock
-        except OSError:
-            pass
-        return
-    except OSError:
-        return  # no lock of ours
-    if _taken(lock):
-        shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
-
-
-def _taken(lock: int) -> bool:
-    """Take the lock unless somebody holds it; the lock goes with the process."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    """Remove this user's socket folders whose owner is gone."""
+    private_folder.remove_abandoned(PREFIX)
