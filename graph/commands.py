@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO
 
 from graph import runner
 from graph.finished import resume_command
 from graph.fork import fork
 from graph.handing_over import export, reproduce
 from graph.history import history, lines
-from graph.live import columns, open_view, tell
+from graph.live import columns, open_view, people, tell
 from graph.new_task import new_task
 from graph.runs import all_runs, find, listing, new_run, past_events, summary
 from graph.serving import ask, serve
@@ -45,7 +44,7 @@ def grow(settings: Settings, equip: Equip) -> int:
     task = read_record(source.task, Task)
     folder = new_run(settings.runs, task.benchmark)
     origin = fork(source, settings.checkpoint, settings.edits, folder)
-    print(f"run {folder.id} grows from {origin.run}: {origin.happened}", file=people(settings), flush=True)
+    print(f"run {folder.id} grows from {origin.run}: {origin.happened}", file=people(settings.json_output), flush=True)
     return go_on(settings, equip, folder)
 
 
@@ -63,7 +62,7 @@ def work(
     drive: Callable[[runner.Prepare, Sequence[Listener]], runner.RunResult],
 ) -> int:
     """Show a run while it works, and say at its end how it ended and how to go on."""
-    out = people(settings)
+    out = people(settings.json_output)
     view = open_view(out, task.budget.seconds, plain=settings.plain, colour=settings.colour, past=past_events(folder))
     try:
         with view:
@@ -122,11 +121,6 @@ ACTIONS: dict[Action, Callable[[Settings, Equip], int]] = {
 def show(settings: Settings, rows: Sequence[object], text: Sequence[str]) -> None:
     """A table for a person, or the same as a JSON array."""
     print(json.dumps(rows, indent=2) if settings.json_output else "\n".join(text), flush=True)
-
-
-def people(settings: Settings) -> TextIO:
-    """Where lines for people go: standard output, unless a program reads that."""
-    return sys.stderr if settings.json_output else sys.stdout
 
 
 def way_on(settings: Settings, folder: RunFolder) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
-from graph.live import tell
+from graph.live import people, tell
 from graph.runner import open_database
 from graph.runs import find
 from graph.settings import Settings
@@ -40,8 +38,7 @@ def finished(settings: Settings) -> Finished:
         with open_database(folder):  # raises where another process holds the run
             raise InputError(f"run {folder.id} has not finished", f"Go on with: {resume_command(settings, folder)}")
     report = read_record(path, RunReport)
-    number = report.test.incumbent
-    winner = next((trial for trial in report.trials if trial.number == number), None)
+    winner = report.winner
     if winner is None or winner.training is None:
         raise InputError(
             f"run {folder.id} has no tuned model: {report.decision.says}",
@@ -69,5 +66,5 @@ def check_base(run: Finished, model: BaseModelCard) -> None:
 
 def teller(settings: Settings) -> Callable[[str], None]:
     """Says lines to people: on standard output, unless a program reads that."""
-    out: TextIO = sys.stderr if settings.json_output else sys.stdout
+    out = people(settings.json_output)
     return lambda line: tell(out, line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 import time
 from collections import deque
@@ -256,6 +257,11 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
         for row in rows
     ]
+
+
+def people(to_program: bool) -> TextIO:
+    """Where lines for people go: standard output, unless a program reads that."""
+    return sys.stderr if to_program else sys.stdout
 
 
 def tell(out: TextIO, line: str) -> None:

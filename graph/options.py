@@ -7,10 +7,11 @@ import textwrap
 from typing import Any, NoReturn, get_args
 
 from graph.edits import edit
-from graph.settings import GUARD_MARGIN, Action, ExportFormat
+from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, duration, names, positive, share, whole
 from memory.errors import InputError
 from memory.records import TrainingRecipe
+from tools.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
@@ -86,7 +87,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--serve": {"metavar": "RUN", "help": "an OpenAI-compatible endpoint on this machine, until Ctrl-C"},
         "--port": {"metavar": "N", "type": positive, "help": "of --serve (default 8000)"},
         "--export": {"metavar": "RUN", "help": "write the model to a folder, loaded and checked"},
-        "--format": {"choices": get_args(ExportFormat), "help": "of --export (default merged)"},
+        "--format": {"choices": get_args(Form), "help": "of --export (default merged)"},
         "--to": {"metavar": "DIR", "help": "of --export (default RUN/export/FORMAT)"},
         "--reproduce": {"metavar": "RUN", "help": "train the winning trial again, and compare the weights"},
     },
@@ -99,7 +100,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
 """The options in groups: names (the first is ours, the others are aliases) and what argparse needs to know."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Turns argparse's usage-and-exit into one clear line."""
 
     def error(self, message: str) -> NoReturn:
@@ -124,7 +125,7 @@ class _Once(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; only options that were written come out of it."""
-    made = _Parser(
+    made = Parser(
         prog="python -m graph.run",
         description="Fine-tune a language model for a benchmark, trial after trial, within a budget.",
         epilog=EPILOG.format(fields=_fields()),

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -31,18 +31,30 @@ def main(argv: Sequence[str] | None = None, equip: Equip | None = None) -> int:
 
     `equip` makes the workshop of a run; None makes the real one.
     """
+
+    def work() -> int:
+        settings = parse(sys.argv[1:] if argv is None else argv, os.environ)
+        # LangGraph takes seconds to import, too long for --help or for the news of a misspelt name.
+        from graph.commands import act
+        from graph.workshop import workshop
+
+        return act(settings, equip or workshop)
+
+    return guarded(work)
+
+
+def guarded(work: Callable[[], int], stopped: str = "") -> int:
+    """Do the work of a front door: what may be expected to end it becomes one line and an exit code. `stopped` is said
+    after Ctrl-C."""
     try:
         with stoppable():
-            settings = parse(sys.argv[1:] if argv is None else argv, os.environ)
-            # LangGraph takes seconds to import, too long for --help or for the news of a misspelt name.
-            from graph.commands import act
-            from graph.workshop import workshop
-
-            return act(settings, equip or workshop)
+            return work()
     except TunewrightError as error:
         print(f"tunewright: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        if stopped:
+            print(stopped, file=sys.stderr)
         return STOPPED
     except BrokenPipeError:
         # The reader has seen enough, as `head` does. Python would fail once more when it flushes at its end.
@@ -51,9 +63,8 @@ def main(argv: Sequence[str] | None = None, equip: Equip | None = None) -> int:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        print(
-            f"tunewright: {error.filename or 'the disk'}: {error.strerror}. What was finished is kept.", file=sys.stderr
-        )
+        place = error.filename or "the disk"
+        print(f"tunewright: {place}: {error.strerror}. What was finished is kept.", file=sys.stderr)
         return 1
 
 

@@ -19,8 +19,8 @@ from memory.records import Record
 from tools import process
 from tools.engines.contract import REPOSITORY, Engine, worker_env
 from tools.engines.vllm.client import Client
-from tools.handover import HOST, SERVED_AS, SERVED_CONTEXT, serve_arguments, serve_environment
-from tools.serving import SERVED_NAME, Server, reason
+from tools.handover import HOST, SERVED_AS, serve_arguments, serve_environment
+from tools.serving import SERVED_NAME, WINDOW, Server, reason
 
 FINISHED = 0
 START_SECONDS = 900.0
@@ -97,7 +97,7 @@ def directions(port: int, run: Finished) -> list[str]:
     body = json.dumps({"model": SERVED_AS, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 64})
     return [
         f"trial {run.winner.number} of run {run.folder.id} is served at {url} as the model {SERVED_AS!r}, "
-        f"{SERVED_CONTEXT} tokens of context. Try it:",
+        f"{WINDOW} tokens of context. Try it:",
         f"curl {url}/chat/completions -H 'Content-Type: application/json' -d '{body}'",
         "Ctrl-C ends it.",
     ]
@@ -150,7 +150,7 @@ def side_by_side(run: Finished, workshop: Workshop, question: str) -> SideBySide
     """Ask the base model, swap the tuned weights in, ask again. Raises ServerError."""
     engine: Engine = workshop.engines.vllm
     folder = run.folder.root / "asked"
-    with Server(engine, workshop.model, folder, device=workshop.device, max_model_len=SERVED_CONTEXT) as server:
+    with Server(engine, workshop.model, folder, device=workshop.device) as server:
         server.load(Path(workshop.model.path))
         warm_up(server)
         base = answer(server, "base", question)

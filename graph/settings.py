@@ -10,10 +10,10 @@ from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
 from memory.records import Budget, Record, Task
 from tools import benchmarks
+from tools.export_check import Form
 from tools.own_task.task_file import read_task
 
 Action = Literal["start", "resume", "history", "fork", "list", "new_task", "export", "reproduce", "serve", "ask"]
-ExportFormat = Literal["adapter", "merged", "gguf"]
 
 SMALLEST_BUDGET_SECONDS = 240.0
 """Server start, baseline, one short trial and the sealed test of the embedded model on two cores; less is a typo."""
@@ -51,7 +51,7 @@ class Settings(Record):
     seed: int = 0
     new_task: Path | None = None
     """Of `new_task`: absolute path of the data to look at."""
-    export_format: ExportFormat = "merged"
+    export_format: Form = "merged"
     destination: Path | None = None
     """Of `export`: absolute folder to write; None takes RUN/export/FORMAT."""
     question: str = ""

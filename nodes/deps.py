@@ -11,11 +11,11 @@ from typing import Literal
 
 from memory.errors import ServerError, TrialError
 from memory.events import Events
-from memory.layout import RunFolder, made, read_record, read_rows, write_rows
+from memory.layout import RunFolder, made, read_rows, write_rows
 from memory.ledger import Ledger
 from memory.records import Baseline, BaseModelCard, NodeName, Outcome, Plan, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
-from tools.benchmarks.splits import FINGERPRINTS, Manifest, split_path, verify
+from tools.benchmarks.splits import Manifest, read_held_out, split_path, verify
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
 from tools.proposers.brief import Brief, Stop
@@ -108,6 +108,10 @@ class Deps:
         zero, few = baseline.zero_shot, baseline.few_shot
         return (2 * zero.seconds / zero.n + few.seconds / few.n) * self.splits.sizes.test + REPORT_SECONDS
 
+    def held_out(self) -> list[Fingerprints]:
+        """Hashes of validation and test, with which training rows are compared."""
+        return read_held_out(self.folder.data)
+
     def items(self, split: Literal["train", "validation"]) -> Path:
         """The file of a split that is not sealed."""
         return split_path(split, self.folder.data, None)
@@ -117,10 +121,6 @@ class Deps:
         verify(self.splits, self.folder.data, self.folder.sealed)
         self.events.emit("note", "opening the sealed test")
         return split_path("test", self.folder.data, self.folder.sealed)
-
-    def held_out(self) -> list[Fingerprints]:
-        """Hashes of validation and test, with which training rows are compared."""
-        return [read_record(self.folder.data / name, Fingerprints) for name in FINGERPRINTS.values()]
 
     def score(
         self, weights: Path, evaluations: Sequence[Evaluation], folder: Path, benchmark: Benchmark | None = None
@@ -143,10 +143,13 @@ class Deps:
             self.events.emit("score", says, value=score.value, stderr=score.stderr)
         return scores
 
+    def validation(self) -> Evaluation:
+        """Validation, without worked examples: how every trial is asked."""
+        return Evaluation(name="validation", split="validation", items=str(self.items("validation")))
+
     def score_snapshot(self, plan: Plan, step: int, weights: Path) -> Score:
         """A training in progress, on validation: its weights after optimiser step `step`."""
-        evaluation = Evaluation(name="validation", split="validation", items=str(self.items("validation")))
-        (score,) = self.score(weights, [evaluation], self.folder.trial(plan.number) / "eval" / f"step-{step}")
+        (score,) = self.score(weights, [self.validation()], self.folder.trial(plan.number) / "eval" / f"step-{step}")
         return score
 
     def sample(

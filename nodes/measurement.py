@@ -68,7 +68,7 @@ def score_trial(
     of equals, the earlier. The other snapshots are removed.
     """
     folder = deps.folder.trial(plan.number)
-    validation = Evaluation(name="validation", split="validation", items=str(deps.items("validation")))
+    validation = deps.validation()
     trained = probe(dataset, folder, deps)
     probes = [Evaluation(name="probe", split="train", items=str(trained))] if trained else []
     if not training.snapshots:

@@ -22,9 +22,10 @@ from tools.benchmarks.splits import Manifest, manifest_path
 from tools.engines import contract
 from tools.engines.environments import ENGINES
 from tools.export_check import RULE, Compared, Form, ask_again
-from tools.handover import NOT_OF_THE_MODEL, write_lock_files
+from tools.handover import model_files, write_lock_files
 from tools.model_card import card
 from tools.report import RunReport
+from tools.serving import WINDOW
 
 TOKENIZER = re.compile(r"tokenizer.*|chat_template.*|special_tokens_map\.json|added_tokens\.json|vocab\..*|merges\.txt")
 WRITE_SECONDS = 3600.0
@@ -178,10 +179,10 @@ WRITERS: Mapping[Form, Callable[[Source, Path, Path], str]] = {
 
 def copy_files(source: Path, target: Path) -> None:
     """Copy the files of a model's folder. Raises StorageError."""
-    with disk(target):
-        for file in sorted(source.iterdir()):
-            if file.is_file() and file.name not in NOT_OF_THE_MODEL:
-                copy(file, target)
+    with disk(source):
+        files = model_files(source)
+    for file in files:
+        copy(file, target)
 
 
 def copy(file: Path, target: Path) -> None:
@@ -201,7 +202,7 @@ def worker(source: Source) -> contract.Engine:
 def describe(source: Source, form: Form, target: Path, model: str) -> None:
     """The card, the engines' lock files, and the trial's plan and configuration. Raises StorageError."""
     manifest = read_record(manifest_path(source.folder.data), Manifest)
-    use = USES[form].format(model=model, base=source.base.name)
+    use = USES[form].format(model=model, base=source.base.name, window=WINDOW)
     write_text(target / "README.md", card(source.report, source.winner, manifest, use))
     write_lock_files(source.report.lineage.engines, target)
     trained = source.folder.trial(source.winner.number) / "train" / "axolotl.yml"
@@ -227,7 +228,7 @@ Questions go through the tokenizer's chat template, as one user message. If {bas
 Whole weights, for transformers (`AutoModelForCausalLM.from_pretrained(".", dtype="bfloat16")`) and for a server:
 
 ```sh
-vllm serve . --served-model-name tuned --host 127.0.0.1 --dtype bfloat16 --max-model-len 2048
+vllm serve . --served-model-name tuned --host 127.0.0.1 --dtype bfloat16 --max-model-len {window}
 ```
 
 Questions go through the tokenizer's chat template, as one user message.""",

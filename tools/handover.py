@@ -14,14 +14,13 @@ from tools.engines.environments import ENGINES
 from tools.model_card import card, serving
 from tools.report import RunReport
 from tools.report_text import markdown
+from tools.serving import WINDOW
 
 SERVED_AS = "tuned"
 """The model's name at the endpoint."""
 HOST = "127.0.0.1"
 """Loopback: nobody outside this machine can ask."""
 PORT = 8000
-SERVED_CONTEXT = 2048
-"""Tokens of prompt and answer together."""
 NOT_OF_THE_MODEL = frozenset({"card.json", "README.md"})
 """Files about the base model that lie among the weights, and would be taken for files about the tuned one."""
 
@@ -30,10 +29,10 @@ def serve_arguments(python: Path, model: Path, device: str, port: int = PORT) ->
     """The command line of the endpoint, without its environment; `python` has vLLM."""
     argv = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     argv += ["--served-model-name", SERVED_AS, "--host", HOST, "--port", str(port)]
-    argv += ["--max-model-len", str(SERVED_CONTEXT), "--dtype", "bfloat16"]
+    argv += ["--max-model-len", str(WINDOW), "--dtype", "bfloat16"]
     if device == "cpu":
         # A prompt is taken whole: the seeds of sampled requests fail on a CPU where a prompt is cut into chunks.
-        argv += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(SERVED_CONTEXT)]
+        argv += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(WINDOW)]
     return argv
 
 
@@ -61,12 +60,17 @@ def hand_over_model(folder: RunFolder, winner: Trial, report: RunReport) -> None
     assert winner.training is not None, "a winner was trained"
     source, target = folder.resolve(winner.training.weights), made(folder.model)
     with disk(target):
-        for file in sorted(path for path in source.iterdir() if path.is_file() and path.name not in NOT_OF_THE_MODEL):
+        for file in model_files(source):
             (target / file.name).unlink(missing_ok=True)
             link_or_copy(file, target / file.name)
     write_lock_files(report.lineage.engines, target)
     manifest = read_record(manifest_path(folder.data), Manifest)
     write_text(target / "README.md", card(report, winner, manifest, serving(report)))
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a model, by name. Call it where an OSError becomes a StorageError."""
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name not in NOT_OF_THE_MODEL)
 
 
 def write_lock_files(locks: Mapping[str, str], target: Path) -> None:

@@ -19,12 +19,11 @@ from typing import Literal
 import yaml
 
 from memory.errors import InputError, RunBusyError, StorageError, TrialError
-from memory.layout import RunFolder, disk, link_or_copy, made, read_record, sha256_of, write_record
+from memory.layout import RunFolder, disk, link_or_copy, made, sha256_of, write_record
 from memory.lineage import went_on_from
 from memory.records import BaseModelCard, PassRate, Record, SelfDistil, Snapshot, TrainingRun, Trial
-from tools.benchmarks.splits import FINGERPRINTS, split_path
+from tools.benchmarks.splits import read_held_out, split_path
 from tools.data import make_training_file
-from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
 from tools.report import RunReport
 from tools.training import train
@@ -218,7 +217,7 @@ def rebuilt(remake: Remake, trial: Trial) -> tuple[Path | None, str]:
             train=split_path("train", folder.data, None),
             raw={path: Path(path) for path in remake.report.task.raw_data},
             cache=place_of(folder) / "datasets",
-            held_out=[read_record(folder.data / name, Fingerprints) for name in FINGERPRINTS.values()],
+            held_out=read_held_out(folder.data),
         )
     except (TrialError, StorageError) as error:
         return None, error.message

@@ -5,18 +5,18 @@ It reads the command line and the environment; the work is in `work.py`.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from graph.dojo.grid import METHODS, TASKS, Wishes
-from graph.run import REFUSED, STOPPED, stoppable
+from graph.options import Parser
+from graph.run import guarded
 from graph.settings import SMALLEST_BUDGET_SECONDS
 from graph.values import duration, in_words, near, positive, whole
-from memory.errors import InputError, TunewrightError
+from memory.errors import InputError
 from memory.records import Budget
 from tools import benchmarks
 from tools.engines.environments import cache_folder
@@ -33,41 +33,21 @@ def main(argv: Sequence[str] | None = None, equip: Equip | None = None) -> int:
 
     `equip` makes the workshop of a run; None makes the real one.
     """
-    try:
-        with stoppable():
-            wishes = parse(sys.argv[1:] if argv is None else argv, os.environ)
-            # LangGraph takes seconds to import, too long for --help or for the news of a misspelt name.
-            from graph.dojo.work import act
-            from graph.workshop import workshop
 
-            return act(wishes, equip or workshop)
-    except TunewrightError as error:
-        print(f"tunewright: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return STOPPED
-    except OSError as error:
-        if error.errno not in REFUSED:
-            raise
-        place = error.filename or "the disk"
-        print(f"tunewright: {place}: {error.strerror}. What was finished is kept.", file=sys.stderr)
-        return 1
+    def work() -> int:
+        wishes = parse(sys.argv[1:] if argv is None else argv, os.environ)
+        # LangGraph takes seconds to import, too long for --help or for the news of a misspelt name.
+        from graph.dojo.work import act
+        from graph.workshop import workshop
 
+        return act(wishes, equip or workshop)
 
-# --- the command line ---------------------------------------------------------------------------------------------
-
-
-class _Parser(argparse.ArgumentParser):
-    """Turns argparse's usage-and-exit into one clear line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError(message.removeprefix("argument "), "--help lists the options.")
+    return guarded(work, "stopped; the same command goes on")
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Wishes:
     """Read the command line. Raises InputError with one clear line."""
-    parser = _Parser(
+    parser = Parser(
         prog="python -m graph.dojo",
         description="Compare ways to plan a fine-tuning at one wall-clock budget, on offline tasks.",
         epilog="Finished cells are kept, one that was stopped is resumed. Ctrl-C stops; the same command goes on.",

@@ -6,13 +6,12 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TextIO
 
 from graph.dojo.cells import PROPOSERS, Failed, Measured, all_measured, carry_out, check_budget, ended
 from graph.dojo.grid import Cell, Wishes, grid
 from graph.dojo.table import blocks_of, rows_of
 from graph.dojo.text import markdown
-from graph.live import tell
+from graph.live import people, tell
 from graph.runner import Prepare
 from graph.values import in_words
 from graph.workshop import Equip, Workshop
@@ -34,7 +33,7 @@ def act(wishes: Wishes, equip: Equip) -> int:
     if written:
         if wishes.json_output:
             tell(sys.stdout, (wishes.docs / JSON).read_text(encoding="utf-8").rstrip())
-        tell(people(wishes), f"table: {wishes.docs / MARKDOWN}")
+        tell(people(wishes.json_output), f"table: {wishes.docs / MARKDOWN}")
     elif not failed:
         raise InputError(f"{wishes.folder} holds no finished cell", "Run it without --table, or name another --folder.")
     return SOME_FAILED if failed else FINISHED
@@ -51,7 +50,7 @@ def run_all(cells: Sequence[Cell], wishes: Wishes, equip: Equip) -> None:
         if result is None or (wishes.again and isinstance(result, Failed))
     ]
     at_most = in_words(len(to_do) * wishes.budget.seconds)
-    out = people(wishes)
+    out = people(wishes.json_output)
     tell(out, f"{len(cells)} cells, {len(cells) - len(to_do)} have ended; the others take {at_most} at most")
     for number, cell in enumerate(to_do, 1):
         result = carry_out(cell, wishes.folder, wishes.budget, preparing(cell, wishes, equip))
@@ -63,7 +62,7 @@ def preparing(cell: Cell, wishes: Wishes, equip: Equip) -> Prepare:
     """What makes the workshop of a cell: the usual one with the method's proposer in it."""
 
     def prepare(task: Task) -> Workshop:
-        usual = equip(task, wishes.cache, lambda said: tell(people(wishes), said))
+        usual = equip(task, wishes.cache, lambda said: tell(people(wishes.json_output), said))
         return replace(usual, propose=PROPOSERS[cell.method])
 
     return prepare
@@ -94,8 +93,3 @@ def write_table(cells: Sequence[Cell], wishes: Wishes) -> bool:
     write_text(wishes.docs / JSON, json.dumps(rows, indent=2) + "\n")
     write_text(wishes.docs / MARKDOWN, markdown(blocks, failed, missing))
     return True
-
-
-def people(wishes: Wishes) -> TextIO:
-    """Where lines for people go: standard output, unless a program reads that."""
-    return sys.stderr if wishes.json_output else sys.stdout

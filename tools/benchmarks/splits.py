@@ -16,7 +16,7 @@ from memory.errors import InputError, StorageError
 from memory.layout import disk, made, read_record, read_rows, sha256_of, write_record, write_rows
 from memory.records import Record
 from tools.benchmarks.benchmark import Benchmark, Item, Split
-from tools.decontamination import fingerprints, normalised
+from tools.decontamination import Fingerprints, fingerprints, normalised
 from tools.own_task import findings
 from tools.own_task.splitting import own_splits
 
@@ -108,6 +108,11 @@ def read_findings(data: Path) -> findings.Findings | None:
     """What was odd about the rows of an own task, once its splits are written; None for a benchmark of the table."""
     path = data / findings.FILE
     return read_record(path, findings.Findings) if path.exists() else None
+
+
+def read_held_out(data: Path) -> list[Fingerprints]:
+    """Hashes of validation and test, with which training rows are compared."""
+    return [read_record(data / name, Fingerprints) for name in FINGERPRINTS.values()]
 
 
 def manifest_path(data: Path) -> Path:
