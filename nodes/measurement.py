@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from memory.layout import read_rows, write_rows
@@ -22,12 +23,12 @@ from memory.records import (
 )
 from memory.state import State, incumbent
 from nodes.deps import SHOTS, Deps
-from tools.benchmarks.benchmark import Benchmark, Split
+from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
 from tools.data import TrainingRow
 from tools.judgement import better
+from tools.lengths import shots_that_fit
 from tools.operators.rows import item_id
-from tools.own_task.lengths import shots_that_fit
 from tools.scoring import Evaluation
 from tools.statistics import FEWEST_ITEMS, constant_answer, item_means, paired
 from tools.training import forget_snapshots
@@ -40,7 +41,8 @@ GUARD_SIZES = Sizes(train=50, validation=200, test=2)
 
 def prompts(split: Split, items: Path, examples: Path, benchmark: Benchmark) -> list[Evaluation]:
     """The two ways to ask an untouched model: without worked examples, and with as many as fit, SHOTS at most."""
-    shots = shots_that_fit(SHOTS, read_items(items), read_items(examples), benchmark.max_new_tokens)
+    first = list(islice(read_rows(examples, Item), SHOTS))
+    shots = shots_that_fit(SHOTS, read_items(items), first, benchmark.max_new_tokens)
     return [
         Evaluation(name="zero_shot", split=split, items=str(items)),
         Evaluation(name="few_shot", split=split, items=str(items), shots=shots, examples=str(examples)),

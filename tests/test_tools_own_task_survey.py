@@ -8,7 +8,7 @@ import pytest
 from memory.errors import InputError
 from tests.own_tasks import labelled, prompts, questions, said, splits_of, task_of, write_rows
 from tools.benchmarks.benchmark import Item
-from tools.own_task.lengths import room_for, shots_that_fit
+from tools.lengths import room_for, shots_that_fit
 from tools.own_task.survey import load, looks_misread
 
 

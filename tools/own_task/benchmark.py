@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memory.records import OwnFile, OwnTask
+from memory.records import OwnTask
 from tools import metrics
 from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.own_task.splitting import own_splits
+from tools.own_task.survey import files_of
 
 SHOWN_HASH = 12
 """Digits of a file's hash that identify it for a person."""
@@ -47,5 +48,5 @@ def benchmark_of(task: OwnTask) -> Benchmark:
 
 def source_of(task: OwnTask) -> str:
     """The files with their hashes, in words."""
-    files = [file for file in (task.train, task.validation, task.test) if isinstance(file, OwnFile)]
+    files = files_of(task).values()
     return ", ".join(f"{file.path.rpartition('/')[2]} ({file.sha256[:SHOWN_HASH]})" for file in files)

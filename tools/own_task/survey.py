@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from memory.errors import InputError
@@ -17,10 +17,10 @@ from memory.records.metric import ExactMatch, Metric
 from tools import metrics
 from tools.benchmarks.benchmark import Item, Split
 from tools.decontamination import normalised
+from tools.lengths import LONGEST_ANSWER, fits, room_for
 from tools.metrics import exact_match
 from tools.own_task.files import read_file
 from tools.own_task.findings import Finding, counted, finding, named
-from tools.own_task.lengths import LONGEST_ANSWER, fits, room_for
 from tools.own_task.shapes import OwnRow, rows_of
 from tools.serving import WINDOW
 
@@ -49,17 +49,29 @@ class Survey:
 def load(task: OwnTask) -> dict[Split, list[OwnRow]]:
     """All rows of the task's files. Raises InputError for a file that changed, cannot be read, or has another
     shape."""
+    for file in files_of(task).values():
+        path = Path(file.path)
+        if not path.is_file():
+            raise InputError(f"there is no file {path}", "Put it back, or name another one in the task file.")
+        if sha256_of(path) != file.sha256:
+            raise InputError(f"{path} has changed since the task was read", "Put it back, or start a new run.")
+    return _read(task.model_copy(update={"answers": None, "max_new_tokens": 1}))
+
+
+@lru_cache(maxsize=1)
+def _read(task: OwnTask) -> dict[Split, list[OwnRow]]:
+    """The rows, read once per process: they are wanted to settle what a task leaves open, and again to be split. What
+    is settled then decides nothing here."""
+    return {
+        part: rows_of(task, part, Path(file.path).name, read_file(Path(file.path)))
+        for part, file in files_of(task).items()
+    }
+
+
+def files_of(task: OwnTask) -> dict[Split, OwnFile]:
+    """The person's files."""
     files: dict[Split, object] = {"train": task.train, "validation": task.validation, "test": task.test}
-    loaded: dict[Split, list[OwnRow]] = {}
-    for part, file in files.items():
-        if isinstance(file, OwnFile):
-            path = Path(file.path)
-            if not path.is_file():
-                raise InputError(f"there is no file {path}", "Put it back, or name another one in the task file.")
-            if sha256_of(path) != file.sha256:
-                raise InputError(f"{path} has changed since the task was read", "Put it back, or start a new run.")
-            loaded[part] = rows_of(task, part, path.name, read_file(path))
-    return loaded
+    return {part: file for part, file in files.items() if isinstance(file, OwnFile)}
 
 
 def survey(task: OwnTask, loaded: dict[Split, list[OwnRow]]) -> Survey:

@@ -20,7 +20,7 @@ from memory.records import HeldOut, OwnFile, OwnTask, Record
 from memory.records.metric import Metric
 from memory.records.own_task import Shape
 from tools.benchmarks import BENCHMARKS
-from tools.own_task.lengths import LONGEST_ANSWER
+from tools.lengths import LONGEST_ANSWER
 from tools.own_task.splitting import own_splits
 from tools.own_task.survey import load, resolved
 
