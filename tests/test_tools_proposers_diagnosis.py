@@ -23,6 +23,7 @@ from tools.proposers.curves import curve_of
 from tools.proposers.diagnosis import diagnose
 from tools.proposers.factors import Recipe, differing
 from tools.proposers.look import Diagnosis
+from tools.proposers.search import propose
 
 SETTLED = [2.0 * math.exp(-i / 5) + 0.4 for i in range(60)]
 FALLING = [2.5 - 0.03 * i for i in range(60)]
@@ -224,3 +225,18 @@ def test_weights_that_learnt_go_on_with_rows_that_they_have_not_seen() -> None:
     assert select.skip == RECIPE.rows
     spiky = found(trial_of(SPIKY, 0.3, 0.35))
     assert not any(one.factor == "continue_from" for one in spiky)
+
+
+def test_a_recipe_that_goes_on_grows_into_the_rows_that_it_does_not_skip() -> None:
+    world = World(seconds=4_000, train_rows=1_000)
+    plan = propose(world.brief())
+    assert isinstance(plan, Plan)
+    world.run(plan.model_copy(update={"data": DataRecipe(operators=(Select(rows=200),))}))
+    on = plan.training.model_copy(update={"continue_from": 1})
+    data = DataRecipe(operators=(Select(rows=100, skip=200),))
+    world.run(plan.model_copy(update={"number": 2, "parent": 1, "data": data, "training": on}))
+    brief, trial = world.brief(), world.trials[1]
+    grown = [one for one in diagnose(brief, trial, Recipe(data=data, training=on)) if one.factor == "rows"]
+    assert grown
+    assert all(one.recipe.rows <= 800 for one in grown)
+    assert all(one.gain == pytest.approx(0.17 * math.log2((200 + one.recipe.rows) / 300)) for one in grown)

@@ -15,7 +15,7 @@ from memory.records import Trial
 from tools.proposers.brief import Brief
 from tools.proposers.data_levers import RATE_GAIN, balance, easy_first, further_source, near_copies, own_words
 from tools.proposers.factors import Recipe, changed, shown
-from tools.proposers.history import rows_seen, visits_seen
+from tools.proposers.history import rows_open, rows_seen, visits_seen
 from tools.proposers.look import WORTHWHILE, Diagnosis, Look
 from tools.proposers.starting_recipe import batch_for, most_epochs, rounded, rows_at_once, size_of
 
@@ -37,16 +37,21 @@ def spikes(look: Look) -> Iterator[Diagnosis]:
 
 
 def growth(look: Look) -> Iterator[Diagnosis]:
-    """More rows are there, and time for them: the lever that pays most often. What went on from trained weights goes on
-    again instead."""
+    """More rows are there, and time for them: the lever that pays most often."""
     rows = look.recipe.rows
-    if look.recipe.training.continue_from is not None:
-        return
     cause, figure, confidence = hunger(look)
     source = "accuracy is about log-linear in rows (RFT, 2308.01825); our reference runs"
     fitting = look.brief.row_visits(look.brief.training_room, look.recipe.training) / look.recipe.training.epochs
-    for more in larger(rows, look.brief.rows_available, fitting):
-        yield look.diagnosis("rows", more, cause, figure, ROWS_GAIN * log2(more / rows), confidence, source)
+    for more in larger(rows, rows_open(look.brief, look.recipe), fitting):
+        gain = gain_of_rows(look.brief, look.recipe, more)
+        yield look.diagnosis("rows", more, cause, figure, gain, confidence, source)
+
+
+def gain_of_rows(brief: Brief, recipe: Recipe, rows: int) -> float:
+    """What a recipe gains by selecting so many rows, counted from all that its weights have seen, also in the trainings
+    that it goes on from."""
+    seen = rows_seen(brief, recipe)
+    return ROWS_GAIN * log2((seen - recipe.rows + rows) / seen)
 
 
 def hunger(look: Look) -> tuple[str, str, float]:

@@ -52,6 +52,11 @@ def rows_seen(brief: Brief, recipe: Recipe) -> int:
     return min(seen, brief.rows_available)
 
 
+def rows_open(brief: Brief, recipe: Recipe) -> int:
+    """Rows that the recipe may select: all but those that it skips."""
+    return max(1, brief.rows_available - int(factors(recipe)["skip"] or 0))
+
+
 def visits_seen(brief: Brief, recipe: Recipe) -> float:
     """Rows that the recipe's weights have seen, each epoch of each training counted."""
     return sum(link.visits for link in chain(brief, recipe))

@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tools.proposers.brief import Brief
 from tools.proposers.factors import Recipe, Value, changed, factors
+from tools.proposers.history import rows_open
 from tools.proposers.starting_recipe import most_epochs, rounded, size_of
 
 MODEL_FROM = 8
@@ -32,7 +33,7 @@ def space_around(brief: Brief, centre: Recipe) -> Space:
     low, high = (size.full / 10, size.full * 5) if training.method == "full" else (size.low, size.high)
     rate = training.learning_rate
     visits = brief.row_visits(brief.training_room, training)
-    most = max(1, min(brief.rows_available, visits))
+    most = max(1, min(rows_open(brief, centre), visits))
     least = max(1, int(0.8 * min(centre.rows, most)))
     epochs = max(1, int(min(most_epochs(centre.rows), visits / least)))
     # What goes on from trained weights keeps the shape of the adapter.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import ceil, log2
 
 from tools.proposers.brief import SNAPSHOT_SECONDS, Brief
-from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN
+from tools.proposers.diagnosis import EPOCHS_GAIN, ROWS_GAIN, gain_of_rows
 from tools.proposers.factors import Recipe, changed
-from tools.proposers.history import AMOUNTS, tried
+from tools.proposers.history import AMOUNTS, rows_open, tried
 from tools.proposers.look import WORTHWHILE, Diagnosis
 from tools.proposers.starting_recipe import most_epochs, planned_trials
 from tools.proposers.worth import GROWTH_CONFIDENCE, gain_of
@@ -31,13 +31,13 @@ def looks(brief: Brief, recipe: Recipe) -> Recipe:
 
 def all_rows_and_epochs(brief: Brief, recipe: Recipe) -> list[Diagnosis]:
     """All rows, and as many epochs over them as the time left pays for: where rows alone cannot use it up."""
-    rows = brief.rows_available
+    rows = rows_open(brief, recipe)
     fitting = brief.row_visits(brief.training_room, recipe.training)
     epochs = int(4 * min(fitting / rows, most_epochs(rows, start=True))) / 4
     mended = changed(recipe, rows=rows, epochs=max(epochs, 1.0))
     if rows < WORTHWHILE * recipe.rows or epochs < WORTHWHILE * recipe.training.epochs or tried(brief, mended):
         return []
-    gain = ROWS_GAIN * log2(rows / recipe.rows) + EPOCHS_GAIN * log2(epochs / recipe.training.epochs)
+    gain = gain_of_rows(brief, recipe, rows) + EPOCHS_GAIN * log2(epochs / recipe.training.epochs)
     return [
         Diagnosis(
             cause="rows are left, and more time than they take",
@@ -61,12 +61,12 @@ def stretched(brief: Brief, remedies: Sequence[Diagnosis]) -> list[Diagnosis]:
     for one in remedies:
         recipe = one.recipe
         fitting = int(brief.row_visits(brief.training_room, recipe.training) / recipe.training.epochs)
-        rows = min(brief.rows_available, fitting)
+        rows = min(rows_open(brief, recipe), fitting)
         mended = changed(recipe, rows=max(1, rows))
         grown = one.factor in (*AMOUNTS, "continue_from")
         if grown or one.confidence < SURE or rows < WORTHWHILE * recipe.rows or tried(brief, mended):
             continue
-        gain = one.gain + GROWTH_CONFIDENCE * ROWS_GAIN * log2(rows / recipe.rows) / one.confidence
+        gain = one.gain + GROWTH_CONFIDENCE * gain_of_rows(brief, recipe, rows) / one.confidence
         remedy = f"{one.remedy}, with rows {recipe.rows} -> {rows} for the time left,"
         found.append(one.model_copy(update={"recipe": mended, "gain": gain, "remedy": remedy, "factor": "several"}))
     return found
