@@ -52,7 +52,7 @@ def fork(source: RunFolder, checkpoint: str, edits: Sequence[Edit], target: RunF
                 Ledger(copy, target).rebuild(state)
             write_plan(target, state)
             write_record(target.task, state["task"])
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nothing half-made stays, and whatever it was goes on
             shutil.rmtree(target.root, ignore_errors=True)
             raise
     return origin

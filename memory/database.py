@@ -75,12 +75,12 @@ class Database:
         lease = _take_lease(path.parent)
         try:
             database = cls(path, _connect(path), lease)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: a lease that stays would lock the run for this process's life
             _release(lease)
             raise
         try:
             database._migrate(schemas)
-        except BaseException:
+        except BaseException:  # as above; closing gives the lease back
             database.close()
             raise
         return database
@@ -99,7 +99,7 @@ class Database:
                 connection.execute("BEGIN")
                 yield connection
                 self._commit()
-            except BaseException:
+            except BaseException:  # also one that is thrown into us while we yield: nothing half-done is kept
                 # A failed commit has rolled back by itself, and a broken engine refuses: either way nothing was kept.
                 with suppress(duckdb.Error):
                     connection.execute("ROLLBACK")

@@ -6,16 +6,14 @@ estimate says the memory for the longest row, and the training shows both. Nothi
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory.records import BaseModelCard, TrainingRecipe
+from tests.bench_training import real_training
 from tests.training_engines import write_benchmark_rows
-from tools import base_models
-from tools.engines import environments
 from tools.engines.contract import Engine
 from tools.training import estimate_memory, preflight, train
 
@@ -47,10 +45,7 @@ CASES = (
 
 def measure() -> list[dict[str, Any]]:
     """One row per recipe and figure: `predicted`, `measured` and the error as a share of what was measured."""
-    cache = environments.cache_folder(os.environ)
-    ready = environments.ensure(environments.specs("cpu")["train"], cache, print)
-    model = base_models.resolve("smollm2", cache=cache, train_python=ready.python, say=print)
-    engine = Engine("axolotl", ready.python, environments.ENGINES / "axolotl" / "worker.py")
+    engine, model = real_training()
     with tempfile.TemporaryDirectory() as place:
         return [row for case in CASES for row in one(case, engine, model, Path(place))]
 

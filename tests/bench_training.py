@@ -34,10 +34,7 @@ RECIPE = TrainingRecipe(learning_rate=1e-3, epochs=1, batch_size=8, micro_batch=
 
 def measure() -> list[dict[str, Any]]:
     """One row per figure and program: `figure`, `program`, `tokens_per_s` (median of TURNS), `share` of the bare."""
-    cache = environments.cache_folder(os.environ)
-    ready = environments.ensure(environments.specs("cpu")["train"], cache, print)
-    model = base_models.resolve("smollm2", cache=cache, train_python=ready.python, say=print)
-    engine = Engine("axolotl", ready.python, environments.ENGINES / "axolotl" / "worker.py")
+    engine, model = real_training()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         data = write_rows(folder / "data.jsonl")
@@ -49,6 +46,14 @@ def measure() -> list[dict[str, Any]]:
             share = speed / speeds["axolotl train"]
             rows.append({"figure": figure, "program": program, "tokens_per_s": round(speed), "share": round(share, 3)})
     return rows
+
+
+def real_training() -> tuple[Engine, BaseModelCard]:
+    """The real Axolotl and the embedded model, set up where they are missing."""
+    cache = environments.cache_folder(os.environ)
+    ready = environments.ensure(environments.specs("cpu")["train"], cache, print)
+    model = base_models.resolve("smollm2", cache=cache, train_python=ready.python, say=print)
+    return Engine("axolotl", ready.python, environments.ENGINES / "axolotl" / "worker.py"), model
 
 
 def write_rows(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What tests of several files share: Ctrl-C that counts, small disks, and the content of a run as hashes."""
+"""What tests of several files share: Ctrl-C that counts, small disks, a model and rows to train, a run as hashes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from memory.layout import RunFolder, sha256_of
+from memory.records import BaseModelCard
+from tests.training_engines import small_model, write_data
 
 
 def pytest_configure() -> None:
@@ -55,6 +57,18 @@ def small_disk(tmp_path: Path) -> Iterator[MakeDisk]:
     yield make
     for disk in disks:
         disk.unmount()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> BaseModelCard:
+    """A model that only the stand-in for Axolotl can train."""
+    return small_model(tmp_path / "model")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A small training file."""
+    return write_data(tmp_path / "data.jsonl")
 
 
 def content(folder: RunFolder) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from memory.records import FailureKind, Lesson, Plan, Select
+from memory.records import Comparison, FailureKind, Lesson, Plan, Select, Trial
 from tests.proposer_world import World, score, uniform_random
 from tools.proposers import search
 from tools.proposers.brief import Brief, Stop
@@ -271,13 +271,19 @@ def test_lessons_do_not_disturb_it() -> None:
     assert propose(brief.model_copy(update={"lessons": (lesson,)})) == propose(brief)
 
 
-def test_a_rise_within_noise_runs_again_under_other_seeds_and_is_then_left() -> None:
+def one_compared_trial() -> tuple[World, Trial, Comparison]:
+    """A hard task after its first trial."""
     world = World(rows_for_two_thirds=8_000.0, seconds=3_000)
     plan = propose(world.brief())
     assert isinstance(plan, Plan)
     trial = world.run(plan)
     assert trial.comparison is not None
-    rise = trial.comparison.model_copy(update={"difference": 0.03, "p_value": 0.2})
+    return world, trial, trial.comparison
+
+
+def test_a_rise_within_noise_runs_again_under_other_seeds_and_is_then_left() -> None:
+    world, trial, compared = one_compared_trial()
+    rise = compared.model_copy(update={"difference": 0.03, "p_value": 0.2})
     world.trials[0] = trial.model_copy(update={"decision": "inconclusive", "comparison": rise})
     for number in (2, 3):
         again = search._again(world.brief())
@@ -292,14 +298,10 @@ def test_a_rise_within_noise_runs_again_under_other_seeds_and_is_then_left() -> 
 
 
 def test_a_fall_or_pure_noise_is_not_run_again() -> None:
-    world = World(rows_for_two_thirds=8_000.0, seconds=3_000)
-    plan = propose(world.brief())
-    assert isinstance(plan, Plan)
-    trial = world.run(plan)
-    assert trial.comparison is not None
+    world, trial, compared = one_compared_trial()
     for difference, p_value in ((-0.03, 0.2), (0.01, 0.8)):
-        compared = trial.comparison.model_copy(update={"difference": difference, "p_value": p_value})
-        world.trials[0] = trial.model_copy(update={"decision": "inconclusive", "comparison": compared})
+        other = compared.model_copy(update={"difference": difference, "p_value": p_value})
+        world.trials[0] = trial.model_copy(update={"decision": "inconclusive", "comparison": other})
         assert search._again(world.brief()) is None
 
 

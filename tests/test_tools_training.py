@@ -20,7 +20,6 @@ from tests.training_engines import (
     kill_in_mid_training,
     quick,
     real_axolotl,
-    small_model,
     smollm2,
     tensors,
     write_data,
@@ -31,16 +30,6 @@ from tools.engines.contract import Engine
 from tools.training import preflight, render, train
 
 ENDS = {"added_tokens": [{"id": 1, "content": "<start>"}, {"id": 2, "content": "<end>"}, {"id": 3, "content": "<pad>"}]}
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> BaseModelCard:
-    return small_model(tmp_path / "model")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data.jsonl")
 
 
 @pytest.fixture(scope="module")

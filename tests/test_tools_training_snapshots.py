@@ -15,7 +15,6 @@ from tests.training_engines import (
     kill_in_mid_training,
     quick,
     real_axolotl,
-    small_model,
     smollm2,
     write_data,
 )
@@ -23,16 +22,6 @@ from tools.engines.axolotl import snapshots
 from tools.training import forget_snapshots, train
 
 THREE = RECIPE.model_copy(update={"snapshots": 3})
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> BaseModelCard:
-    return small_model(tmp_path / "model")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data.jsonl")
 
 
 class Judge:

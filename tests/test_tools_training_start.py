@@ -19,7 +19,6 @@ from tests.training_engines import (
     quick,
     read_tensor,
     real_axolotl,
-    small_model,
     smollm2,
     tensors,
     write_data,
@@ -34,16 +33,6 @@ ON = RECIPE.model_copy(update={"continue_from": 1})
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "run")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> BaseModelCard:
-    return small_model(tmp_path / "model")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data.jsonl")
 
 
 def trial_of(folder: RunFolder, run: TrainingRun, **recipe: object) -> Trial:

@@ -9,20 +9,10 @@ import pytest
 
 from memory.errors import TrialError
 from memory.records import BaseModelCard
-from tests.training_engines import RECIPE, SMALL, quick, real_axolotl, small_model, smollm2, write_data
+from tests.training_engines import RECIPE, SMALL, quick, real_axolotl, smollm2, write_data
 from tools.engines.contract import Engine
 from tools.training import kept_warm, preflight, train
 from tools.warm_engine import WarmEngine
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> BaseModelCard:
-    return small_model(tmp_path / "model")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return write_data(tmp_path / "data.jsonl")
 
 
 def warm(engine: Engine, folder: Path) -> WarmEngine:

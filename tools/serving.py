@@ -120,7 +120,7 @@ class Server:
             self._proofs.forget()
             self._prove(Path(self.model.path))
             self.loaded, self._loaded = Path(self.model.path), weights_proof.identity(Path(self.model.path))
-        except BaseException:
+        except BaseException:  # Ctrl-C during the long wait, too: no server is left behind
             self.close()
             raise
         with disk(self._starts), self._starts.open("a") as file:
