@@ -8,7 +8,7 @@ from typing import Any, NoReturn, get_args
 
 from graph.edits import edit
 from graph.settings import GUARD_MARGIN, Action
-from graph.values import EMBEDDED_MODEL, duration, names, positive, share, whole
+from graph.values import EMBEDDED_MODEL, duration, names, port, positive, share, whole
 from memory.errors import InputError
 from memory.records import TrainingRecipe
 from tools.export_check import Form
@@ -85,7 +85,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
     "the tuned model of a finished run": {
         "--ask": {"metavar": ("RUN", "QUESTION"), "nargs": 2, "help": "answers of base and tuned model"},
         "--serve": {"metavar": "RUN", "help": "an OpenAI-compatible endpoint on this machine, until Ctrl-C"},
-        "--port": {"metavar": "N", "type": positive, "help": "of --serve (default 8000)"},
+        "--port": {"metavar": "N", "type": port, "help": "of --serve (default 8000)"},
         "--export": {"metavar": "RUN", "help": "write the model to a folder, loaded and checked"},
         "--format": {"choices": get_args(Form), "help": "of --export (default merged)"},
         "--to": {"metavar": "DIR", "help": "of --export (default RUN/export/FORMAT)"},

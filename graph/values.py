@@ -59,6 +59,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """The number of a TCP port. Raises InputError."""
+    if not 1 <= whole(text) <= 65535:
+        raise InputError(f"'{text}' is no port", "Write a number from 1 to 65535, such as 8000.")
+    return int(text)
+
+
 def share(text: str) -> float:
     """A share between 0 and 1, such as 0.05. Raises InputError."""
     if not re.fullmatch(r"0?\.\d{1,6}|0|1", text):

@@ -125,6 +125,7 @@ def test_durations_in_words_are_read_back() -> None:
         ("--benchmark aiw --max-trials 0", "'0' is too small"),
         ("--benchmark aiw --max-trials 2.5", "'2.5' is no whole number"),
         ("--benchmark aiw --seed x", "'x' is no whole number"),
+        ("--serve x --port 99999", "'99999' is no port. Write a number from 1 to 65535"),
         ("--benchmark aiw --max-trials 3 --loop-n 4", "--max-trials / --loop-n is given twice and differs"),
         ("--benchmark aiw --base-model smolm2", "Did you mean smollm2?"),
         ("--benchmark aiw --base-model ./nowhere", "there is no model ./nowhere"),

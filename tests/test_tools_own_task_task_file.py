@@ -111,6 +111,11 @@ def test_a_task_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> No
         read_task(path)
 
 
+def test_data_given_as_a_task_file_is_told_what_makes_one_of_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"mine.csv is data and no task file. .* --new-task .*mine.csv writes one"):
+        read_task(tmp_path / "mine.csv")
+
+
 def test_a_tolerance_reaches_the_metric(tmp_path: Path) -> None:
     rows = [{"question": f"{n} + 1?", "answer": n + 1} for n in range(40)]
     assert task_of(tmp_path, rows, metric={"kind": "numeric", "absolute": 0.5}).metric == Numeric(absolute=0.5)

@@ -21,6 +21,7 @@ from memory.records.metric import Metric
 from memory.records.own_task import Shape
 from tools.benchmarks import BENCHMARKS
 from tools.lengths import LONGEST_ANSWER
+from tools.own_task.files import READERS
 from tools.own_task.splitting import own_splits
 from tools.own_task.survey import load, resolved
 
@@ -84,6 +85,8 @@ def read_task(path: Path, seed: int = 0) -> OwnTask:
 
 def read_file(path: Path) -> TaskFile:
     """The keys of a task file. Raises InputError that names what is wrong with which."""
+    if path.suffix in READERS:
+        raise InputError(f"{path.name} is data and no task file", f"python -m graph.run --new-task {path} writes one.")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
