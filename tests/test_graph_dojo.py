@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from graph.dojo.__main__ import main, parse
-from graph.dojo.cells import Failed, Measured, remove_weights
+from graph.dojo.cells import Failed, Measured, Shown, record_of, remove_weights, shown
 from graph.dojo.grid import METHODS, TASKS, Cell, Method, grid
 from graph.dojo.table import against, best, blocks_of, pooled, rows_of
 from graph.dojo.text import aims, losses, markdown
 from memory.errors import InputError
-from memory.layout import RunFolder, made, read_rows, write_record, write_rows
-from memory.records import Budget, Outcome
+from memory.layout import RunFolder, made, read_record, write_record
+from memory.records import Budget
 from tests import example_run
 from tools.statistics import mcnemar
 
@@ -35,15 +35,17 @@ BASE0, BASE_FEW = 4, 8
 def cell(
     root: Path, method: Method, right: int | None, *, task: str = "aiw", seed: int = 0, few: int = BASE_FEW
 ) -> Measured:
-    """A finished cell whose handed-over model has the first `right` items right; None: nothing was accepted."""
+    """A finished cell whose handed-over model has the first `right` items right; None: nothing was accepted. Its run
+    lies in `root`, its record in `root/dojo`."""
     one = Cell(task=task, seed=seed, method=method)
     folder = one.folder(root)
 
-    def score(place: str, count: int, shots: int = 0) -> example_run.Score:
+    def score(place: str, count: int, shots: int = 0) -> Shown:
         answers = [int(number < count) for number in range(ITEMS)]
         share = count / ITEMS
         made_up = example_run.score(folder, place, answers, split="test", shots=shots)
-        return made_up.model_copy(update={"stderr": sqrt(share * (1 - share) / (ITEMS - 1))})
+        stderr = sqrt(share * (1 - share) / (ITEMS - 1))
+        return shown(made_up.model_copy(update={"stderr": stderr}), folder)
 
     measured = Measured(
         cell=one,
@@ -61,11 +63,11 @@ def cell(
         scored_trials=2,
         budget=Budget(seconds=600),
         seconds=580.0,
-        cores=2,
+        processors="2 x Epyc",
         stopped_because="the time is spent",
         proposers_sha256="p",
     )
-    write_record(folder.root / "cell.json", measured)
+    write_record(record_of(one, root / "dojo"), measured)
     return measured
 
 
@@ -78,7 +80,7 @@ def three(root: Path, rights: Sequence[int | None], task: str = "aiw", seed: int
 
 
 def test_the_rows_hold_what_a_program_needs(tmp_path: Path) -> None:
-    blocks = blocks_of(three(tmp_path, (20, 36, 30)), tmp_path)
+    blocks = blocks_of(three(tmp_path, (20, 36, 30)))
     rows = {row.method: row for row in rows_of(blocks)}
     assert list(rows) == ["base0", "base_few", "default_sft", "random_search", "search"]
     assert [rows[name].value for name in rows] == [0.1, 0.2, 0.5, 0.9, 0.75]
@@ -93,7 +95,7 @@ def test_the_rows_hold_what_a_program_needs(tmp_path: Path) -> None:
 
 
 def test_a_method_without_an_accepted_trial_hands_over_the_prompt_that_was_better_on_validation(tmp_path: Path) -> None:
-    blocks = blocks_of(three(tmp_path, (20, 36, None)), tmp_path)
+    blocks = blocks_of(three(tmp_path, (20, 36, None)))
     ours = rows_of(blocks)[-1]
     assert (ours.value, ours.handed_over, ours.p_against_base_better) == (BASE_FEW / ITEMS, "base, 5-shot", 1.0)
     text = "\n".join(losses(blocks))
@@ -108,7 +110,7 @@ def test_losses_ties_and_missing_significance_are_named(tmp_path: Path) -> None:
         *three(tmp_path, (20, 24, 20), task="syllogism"),
         *three(tmp_path, (4, 5, 10), task="spell_backward"),
     ]
-    blocks = blocks_of(cells, tmp_path)
+    blocks = blocks_of(cells)
     assert [block.task for block in blocks] == ["syllogism", "aiw", "spell_backward"]
     highest, base, default, random = aims(blocks)
     assert (highest.tasks, highest.of, highest.goal) == (("aiw", "spell_backward"), 3, 5)
@@ -129,7 +131,7 @@ def test_losses_ties_and_missing_significance_are_named(tmp_path: Path) -> None:
 
 def test_less_can_be_better(tmp_path: Path) -> None:
     cells = [one.model_copy(update={"higher_is_better": False}) for one in three(tmp_path, (20, 12, 2))]
-    blocks = blocks_of(cells, tmp_path)
+    blocks = blocks_of(cells)
     assert best(blocks) == {"search"}
     comparison = against(blocks, "search", "default_sft")
     assert comparison is not None
@@ -139,7 +141,7 @@ def test_less_can_be_better(tmp_path: Path) -> None:
 
 def test_seeds_are_pooled_with_an_error_over_items_and_seeds(tmp_path: Path) -> None:
     alike = [*three(tmp_path, (20, 20, 30)), *three(tmp_path, (20, 20, 30), seed=1)]
-    blocks = blocks_of(alike, tmp_path)
+    blocks = blocks_of(alike)
     one, both = pooled(blocks[:1], "search"), pooled(blocks, "search")
     assert one is not None
     assert both is not None
@@ -150,7 +152,7 @@ def test_seeds_are_pooled_with_an_error_over_items_and_seeds(tmp_path: Path) -> 
     assert (comparison.n, comparison.p_value) == (80, mcnemar(20, 0))
 
     apart = [*three(tmp_path, (20, 20, 10)), *three(tmp_path, (20, 20, 38), seed=1)]
-    blocks = blocks_of(apart, tmp_path)
+    blocks = blocks_of(apart)
     far = pooled(blocks, "search")
     assert far is not None
     assert far.stderr == pytest.approx((0.95 - 0.25) / 2)  # sd / sqrt(2) of two values
@@ -164,17 +166,17 @@ def test_a_partial_table_says_what_is_missing(tmp_path: Path) -> None:
     measured = cell(tmp_path, "search", 30)
     wanted = grid(["aiw"], [0], METHODS)
     failed = Failed(cell=wanted[0], reason="the server died")
-    text = markdown(blocks_of([measured], tmp_path), [failed], [wanted[1]])
+    text = markdown(blocks_of([measured]), [failed], [wanted[1]])
     assert "aiw-0-default_sft failed: the server died" in text
     assert "aiw-0-random_search has not been run to its end" in text
     assert "| aiw, seed 0 | 0.100 ± 0.048 | 0.200 ± 0.064 | missing | missing | **0.750 ± 0.069** | 40 |" in text
     assert "on 0 of 0 tasks (aim: 5 of 6)" in text
-    assert losses(blocks_of([cell(tmp_path, "default_sft", 20)], tmp_path)) == ["aiw: ours is missing."]
+    assert losses(blocks_of([cell(tmp_path, "default_sft", 20)])) == ["aiw: ours is missing."]
 
 
 def test_base_rows_that_differ_are_named(tmp_path: Path) -> None:
     cells = [cell(tmp_path, "default_sft", 20, few=7), cell(tmp_path, "search", 30)]
-    text = markdown(blocks_of(cells, tmp_path), [], [])
+    text = markdown(blocks_of(cells), [], [])
     assert "base_few differs between aiw-0-search (0.200) and aiw-0-default_sft (0.175): 1 of 40 items" in text
     assert "agree on the base rows" not in text
 
@@ -183,16 +185,18 @@ def test_cells_that_do_not_compare_are_refused(tmp_path: Path) -> None:
     first, second, _ = three(tmp_path, (20, 20, 30))
     for update in ({"budget": Budget(seconds=900)}, {"base_sha256": "other"}, {"test_sha256": "other"}):
         with pytest.raises(InputError, match="aiw-0-default_sft and aiw-0-random_search differ in"):
-            blocks_of([first, second.model_copy(update=update)], tmp_path)
+            blocks_of([first, second.model_copy(update=update)])
 
 
-def test_overruns_and_two_versions_of_a_proposer_are_named(tmp_path: Path) -> None:
+def test_overruns_other_processors_and_two_versions_of_a_proposer_are_named(tmp_path: Path) -> None:
     first, second, third = three(tmp_path, (20, 20, 30))
     other = cell(tmp_path, "search", 30, task="syllogism").model_copy(update={"proposers_sha256": "q"})
+    second = second.model_copy(update={"processors": "2 x Xeon"})
     cells = [first, second, third.model_copy(update={"seconds": 700.0}), other]
-    text = markdown(blocks_of(cells, tmp_path), [], [])
+    text = markdown(blocks_of(cells), [], [])
     assert "aiw-0-search took 700 s of 600 s" in text
     assert "The cells of search were measured with 2 versions" in text
+    assert "aiw, seed 0: the methods ran on different processors (2 x Epyc, 2 x Xeon)." in text
 
 
 def test_weights_of_a_finished_cell_go_and_its_model_stays(tmp_path: Path) -> None:
@@ -241,7 +245,7 @@ def test_the_table_is_made_from_finished_cells_alone(tmp_path: Path, capsys: pyt
     argv = ["--table", "--folder", str(tmp_path / "cells"), "--docs", str(tmp_path / "docs")]
     assert main(argv) == 2
     assert "holds no finished cell" in capsys.readouterr().err
-    three(tmp_path / "cells", (20, 20, 30))
+    three(tmp_path / "docs", (20, 20, 30))
     assert main([*argv, "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == json.loads((tmp_path / "docs/dojo.json").read_text())
@@ -289,7 +293,7 @@ class Hall:
 
     def finished_work(self) -> dict[str, int]:
         """Every result that an engine or the dojo has written, and when."""
-        paths = [*self.cells.rglob("result.json"), *self.cells.glob("*/cell.json")]
+        paths = [*self.cells.rglob("result.json"), *self.docs.glob("dojo/*.json")]
         return {str(path): path.stat().st_mtime_ns for path in paths}
 
 
@@ -346,8 +350,10 @@ def test_finished_cells_are_not_run_again_and_other_budgets_are_refused(
     hall: Hall, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = hall.finished_work()
+    shutil.move(hall.cells, hall.cells.with_name("elsewhere"))  # the records suffice
     assert main(hall.line(*TWO)) == 0
     assert "6 cells, 6 have ended" in capsys.readouterr().out
+    shutil.move(hall.cells.with_name("elsewhere"), hall.cells)
     assert hall.finished_work() == before
     assert main(hall.line("--tasks", "aiw", "--budget", "30m")) == 2
     assert "was begun with --budget 20m --max-trials 2" in capsys.readouterr().err
@@ -356,12 +362,12 @@ def test_finished_cells_are_not_run_again_and_other_budgets_are_refused(
 @pytest.mark.slow
 def test_a_base_row_that_differs_between_real_cells_is_named(hall: Hall, tmp_path: Path) -> None:
     copy = Hall(tmp_path)
-    shutil.copytree(hall.cells, copy.cells)
-    folder = copy.cells / "aiw-0-default_sft"
-    measured = Measured.model_validate_json((folder / "cell.json").read_bytes())
-    path = folder / measured.few_shot.outcomes
-    outcomes = list(read_rows(path, Outcome))
-    write_rows(path, [outcomes[0].model_copy(update={"score": 1 - outcomes[0].score}), *outcomes[1:]])
+    shutil.copytree(hall.docs, copy.docs)
+    record = copy.docs / "dojo/aiw-0-default_sft.json"
+    measured = read_record(record, Measured)
+    item, score = next(iter(measured.few_shot.items.items()))
+    other = measured.few_shot.model_copy(update={"items": measured.few_shot.items | {item: 1 - score}})
+    write_record(record, measured.model_copy(update={"few_shot": other}))
     assert main(copy.line("--table", *TWO)) == 0
     assert "base_few differs between aiw-0-search" in (copy.docs / "dojo.md").read_text()
 

@@ -50,7 +50,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Wishes:
     parser = Parser(
         prog="python -m graph.dojo",
         description="Compare ways to plan a fine-tuning at one wall-clock budget, on offline tasks.",
-        epilog="Finished cells are kept, one that was stopped is resumed. Ctrl-C stops; the same command goes on.",
+        epilog="Finished cells are kept, one that was stopped is resumed. Ctrl-C stops; the same command goes on. "
+        "To measure a cell anew, remove its run and its record.",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -59,8 +60,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Wishes:
     add("--methods", nargs="+", metavar="NAME", default=list(METHODS), help=f"default: {' '.join(METHODS)}")
     add("--budget", metavar="10m", type=duration, default=BUDGET_SECONDS, help="wall clock of a cell (default 10m)")
     add("--max-trials", metavar="N", type=positive, help="at most N trials a cell (default: the clock decides)")
-    add("--folder", metavar="DIR", default="runs/dojo", help="the folder that holds the cells (default runs/dojo)")
-    add("--docs", metavar="DIR", default="docs", help="where dojo.json and dojo.md are written (default docs)")
+    add("--folder", metavar="DIR", default="runs/dojo", help="the folder that holds the runs (default runs/dojo)")
+    add("--docs", metavar="DIR", default="docs", help="where the table and dojo/CELL.json are kept (default docs)")
     add("--table", action="store_true", help="run nothing, write the table of what is finished")
     add("--again", action="store_true", help="resume the cells that failed")
     add("--json", action="store_true", help="the table as JSON on standard output")

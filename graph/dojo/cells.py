@@ -1,13 +1,12 @@
 """How a cell of the dojo is run, and what is remembered of it.
 
-A cell is a whole run in a folder of its own. What came of it lies beside the run as one small record, so that the table
-is written without opening any run again.
+A cell is a whole run in a folder of its own. What came of it is one small record, kept apart from the runs: the table
+is written from the records alone, and they outlast the runs and go with the project, where the next cells join them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,12 +14,14 @@ from graph import runner
 from graph.dojo.grid import METHODS, Cell, Method, place
 from graph.values import EMBEDDED_MODEL, in_words
 from memory.errors import InputError, ServerError, TrialError
-from memory.layout import RunFolder, disk, read_record, write_record
-from memory.records import Budget, Record, Score, Task
+from memory.layout import RunFolder, disk, read_record, read_rows, write_record
+from memory.records import Budget, Outcome, Record, Score, Task
 from nodes.deps import Propose
 from tools import benchmarks
 from tools.benchmarks.splits import Manifest, manifest_path
+from tools.machine import processors
 from tools.proposers import default_fine_tune, random_search, search
+from tools.statistics import item_means
 
 PROPOSERS: Mapping[Method, Propose] = {
     "default_sft": default_fine_tune.propose,
@@ -28,7 +29,16 @@ PROPOSERS: Mapping[Method, Propose] = {
     "search": search.propose,
 }
 """Who plans, by method."""
-MEASURED, FAILED = "cell.json", "failed.json"
+FAILED = "failed.json"
+"""In the run's folder."""
+
+
+class Shown(Record):
+    """A score on the sealed test, and what it is the mean of."""
+
+    score: Score
+    items: dict[str, float]
+    """Mean score of each item, by id."""
 
 
 class Measured(Record):
@@ -41,11 +51,11 @@ class Measured(Record):
     base_sha256: str
     test_sha256: str
     """Hash of the sealed test; equal for all cells of one task and seed."""
-    zero_shot: Score
-    few_shot: Score
-    """The untouched model on the sealed test."""
-    tuned: Score | None
-    """The accepted trial on the sealed test; None where none was accepted."""
+    zero_shot: Shown
+    few_shot: Shown
+    """The untouched model."""
+    tuned: Shown | None
+    """The accepted trial; None where none was accepted."""
     incumbent: int | None
     """The accepted trial's number."""
     better_shots: int
@@ -57,14 +67,14 @@ class Measured(Record):
     budget: Budget
     seconds: float
     """Wall clock of the whole run: baseline, trials, sealed test and report."""
-    cores: int
-    """Processors that the run was allowed to use."""
+    processors: str
+    """What it ran on: seconds compare on one machine only."""
     stopped_because: str
     proposers_sha256: str
     """Hash of the code that plans, to tell cells of two versions apart."""
 
     @property
-    def handed_over(self) -> Score:
+    def handed_over(self) -> Shown:
         """What the method has to show. Without an accepted trial that is the untouched model, with the prompt that did
         better on validation: the row that every trial had to beat. The test has no say in the choice."""
         return self.tuned or (self.few_shot if self.better_shots else self.zero_shot)
@@ -82,19 +92,22 @@ class Failed(Record):
     reason: str
 
 
-def ended(cell: Cell, root: Path) -> Measured | Failed | None:
+def record_of(cell: Cell, records: Path) -> Path:
+    """Where the record of a finished cell lies."""
+    return records / f"{cell.name}.json"
+
+
+def ended(cell: Cell, records: Path, root: Path) -> Measured | Failed | None:
     """What is known of a cell; None where it never began or was stopped half-way. Raises StorageError."""
-    folder = cell.folder(root).root
-    if (folder / MEASURED).exists():
-        return read_record(folder / MEASURED, Measured)
-    if (folder / FAILED).exists():
-        return read_record(folder / FAILED, Failed)
-    return None
+    if record_of(cell, records).exists():
+        return read_record(record_of(cell, records), Measured)
+    failed = cell.folder(root).root / FAILED
+    return read_record(failed, Failed) if failed.exists() else None
 
 
-def all_measured(root: Path) -> list[Measured]:
-    """Every finished cell in the folder, in the order of tasks, seeds and methods. Raises StorageError."""
-    found = [read_record(path, Measured) for path in root.glob(f"*/{MEASURED}")]
+def all_measured(records: Path) -> list[Measured]:
+    """Every finished cell, in the order of tasks, seeds and methods. Raises StorageError."""
+    found = [read_record(path, Measured) for path in records.glob("*.json")]
     return sorted(found, key=lambda one: (*place(one.cell.task), one.cell.seed, METHODS.index(one.cell.method)))
 
 
@@ -111,17 +124,23 @@ def task_of(cell: Cell, budget: Budget) -> Task:
     )
 
 
-def check_budget(cell: Cell, root: Path, budget: Budget) -> None:
+def check_budget(cell: Cell, records: Path, root: Path, budget: Budget) -> None:
     """Refuse to put cells of different budgets into one table. Raises InputError."""
-    folder = cell.folder(root)
-    begun = read_record(folder.task, Task).budget if folder.task.exists() else budget
-    if begun != budget:
-        most = f" --max-trials {begun.max_trials}" if begun.max_trials else ""
-        same = f"--budget {in_words(begun.seconds)}{most}"
-        raise InputError(f"{folder.root} was begun with {same}", "Say the same again, or name another --folder.")
+    record, begun = record_of(cell, records), cell.folder(root).task
+    known = budget
+    if record.exists():
+        known = read_record(record, Measured).budget
+    elif begun.exists():
+        known = read_record(begun, Task).budget
+    if known != budget:
+        most = f" --max-trials {known.max_trials}" if known.max_trials else ""
+        same = f"--budget {in_words(known.seconds)}{most}"
+        raise InputError(
+            f"{cell.name} was begun with {same}", "Say the same again, or name another --folder and --docs."
+        )
 
 
-def carry_out(cell: Cell, root: Path, budget: Budget, prepare: runner.Prepare) -> Measured | Failed:
+def carry_out(cell: Cell, records: Path, root: Path, budget: Budget, prepare: runner.Prepare) -> Measured | Failed:
     """Run a cell, or go on with it where it was stopped, and write down what came of it.
 
     A failure of its engines fails the cell. What would fail every other cell as well (set-up, disk, a folder that
@@ -138,7 +157,7 @@ def carry_out(cell: Cell, root: Path, budget: Budget, prepare: runner.Prepare) -
         write_record(folder.root / FAILED, failed)
         return failed
     measured = measured_of(cell, result)
-    write_record(folder.root / MEASURED, measured)
+    write_record(record_of(cell, records), measured)
     with disk(folder.root):
         (folder.root / FAILED).unlink(missing_ok=True)
     remove_weights(folder)
@@ -158,19 +177,25 @@ def measured_of(cell: Cell, result: runner.RunResult) -> Measured:
         base_model=baseline.model.name,
         base_sha256=baseline.model.sha256,
         test_sha256=read_record(manifest_path(folder.data), Manifest).splits["test"].sha256,
-        zero_shot=test.zero_shot,
-        few_shot=test.few_shot,
-        tuned=test.tuned,
+        zero_shot=shown(test.zero_shot, folder),
+        few_shot=shown(test.few_shot, folder),
+        tuned=shown(test.tuned, folder) if test.tuned else None,
         incumbent=test.incumbent,
         better_shots=baseline.better.shots,
         trials=len(trials),
         scored_trials=sum(trial.score is not None for trial in trials),
         budget=task.budget,
         seconds=state.get("spent_seconds", 0.0),
-        cores=len(os.sched_getaffinity(0)),
+        processors=processors(),
         stopped_because=state.get("stop") or "",
         proposers_sha256=hash_of_proposers(),
     )
+
+
+def shown(score: Score, folder: RunFolder) -> Shown:
+    """A score of a run with its items. Raises StorageError for outcomes that cannot be read."""
+    outcomes = read_rows(folder.resolve(score.outcomes), Outcome)
+    return Shown(score=score, items=item_means((outcome.id, outcome.score) for outcome in outcomes))
 
 
 def hash_of_proposers() -> str:

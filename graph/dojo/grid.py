@@ -65,9 +65,9 @@ class Wishes(Record):
     budget: Budget
     """Of each cell."""
     folder: Path
-    """Absolute folder that holds the cells."""
+    """Absolute folder that holds the cells' runs."""
     docs: Path
-    """Absolute folder for `dojo.json` and `dojo.md`."""
+    """Absolute folder for `dojo.json`, `dojo.md` and the records of finished cells."""
     table_only: bool
     """Run nothing."""
     again: bool
@@ -76,3 +76,8 @@ class Wishes(Record):
     """Standard output is for a program; lines for people go to standard error."""
     cache: Path
     """Absolute folder of engine environments and base models."""
+
+    @property
+    def records(self) -> Path:
+        """One file for each finished cell."""
+        return self.docs / "dojo"

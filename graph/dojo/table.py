@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
-from pathlib import Path
 from statistics import fmean, variance
 
-from graph.dojo.cells import Measured
+from graph.dojo.cells import Measured, Shown
 from graph.dojo.grid import METHODS, place
 from memory.errors import InputError
-from memory.layout import read_rows
-from memory.records import Comparison, Outcome, Record, Score
+from memory.records import Comparison, Record
 from tools.report import SIGNIFICANT
-from tools.statistics import item_means, paired
+from tools.statistics import paired
 
 BASES = ("base0", "base_few")
 OURS = "search"
@@ -54,9 +52,7 @@ class Row(Record):
 class Entry:
     """What one method reached on one task with one seed."""
 
-    score: Score
-    items: Mapping[str, float]
-    """Mean score of each item of the sealed test, by id."""
+    shown: Shown
     seconds: float
     what: str
     trials: int | None = None
@@ -88,14 +84,13 @@ class Pooled:
 # --- cells side by side ---------------------------------------------------------------------------------------------
 
 
-def blocks_of(cells: Iterable[Measured], root: Path) -> list[Block]:
-    """The finished cells by task and seed. Raises InputError where they do not compare, StorageError for outcomes
-    that cannot be read."""
+def blocks_of(cells: Iterable[Measured]) -> list[Block]:
+    """The finished cells by task and seed. Raises InputError where they do not compare."""
     cells = list(cells)
     _check_same(cells, "base_sha256", "budget")
     ordered = sorted(cells, key=lambda one: (place(one.cell.task), one.cell.seed))
     return [
-        _block(task, seed, tuple(members), root)
+        _block(task, seed, tuple(members))
         for (task, seed), members in groupby(ordered, key=lambda one: (one.cell.task, one.cell.seed))
     ]
 
@@ -106,45 +101,31 @@ def _check_same(cells: Sequence[Measured], *fields: str) -> None:
         other = next((one for one in cells if getattr(one, field) != getattr(cells[0], field)), None)
         if other is not None:
             names = f"{cells[0].cell.name} and {other.cell.name}"
-            raise InputError(f"{names} differ in {field} and do not compare", "Run them anew in another --folder.")
+            raise InputError(
+                f"{names} differ in {field} and do not compare", "Run them anew with another --folder and --docs."
+            )
 
 
-def _block(task: str, seed: int, cells: tuple[Measured, ...], root: Path) -> Block:
+def _block(task: str, seed: int, cells: tuple[Measured, ...]) -> Block:
     _check_same(cells, "test_sha256")
     base = next((one for one in cells if one.cell.method == OURS), cells[0])
-    entries = {
-        "base0": _entry(base, base.zero_shot, root),
-        "base_few": _entry(base, base.few_shot, root),
-    }
+    entries = {"base0": _base_row(base.zero_shot), "base_few": _base_row(base.few_shot)}
     for one in cells:
-        entries[one.cell.method] = Entry(
-            score=one.handed_over,
-            items=items_of(one, one.handed_over, root),
-            seconds=one.seconds,
-            what=one.what,
-            trials=one.trials,
-        )
+        entries[one.cell.method] = Entry(shown=one.handed_over, seconds=one.seconds, what=one.what, trials=one.trials)
     overrun = [
         f"{one.cell.name} took {one.seconds:.0f} s of {one.budget.seconds:.0f} s."
         for one in cells
         if one.seconds > OVERRUN * one.budget.seconds
     ]
-    notes = (*_disagreements(base, cells, root), *overrun)
+    notes = (*_disagreements(base, cells), *overrun)
     return Block(task, seed, base.higher_is_better, entries, cells, notes)
 
 
-def _entry(cell: Measured, score: Score, root: Path) -> Entry:
-    """A base row."""
-    return Entry(score, items_of(cell, score, root), score.seconds, f"base, {score.shots}-shot")
+def _base_row(shown: Shown) -> Entry:
+    return Entry(shown, shown.score.seconds, f"base, {shown.score.shots}-shot")
 
 
-def items_of(cell: Measured, score: Score, root: Path) -> dict[str, float]:
-    """Mean score of each item behind a score. Raises StorageError."""
-    outcomes = read_rows(cell.cell.folder(root).resolve(score.outcomes), Outcome)
-    return item_means((outcome.id, outcome.score) for outcome in outcomes)
-
-
-def _disagreements(base: Measured, cells: Sequence[Measured], root: Path) -> list[str]:
+def _disagreements(base: Measured, cells: Sequence[Measured]) -> list[str]:
     """Where cells that measured the same untouched model on the same items do not agree on it."""
     lines = []
     for one in cells:
@@ -152,12 +133,11 @@ def _disagreements(base: Measured, cells: Sequence[Measured], root: Path) -> lis
             ("base0", base.zero_shot, one.zero_shot),
             ("base_few", base.few_shot, one.few_shot),
         ):
-            first, second = items_of(base, ours, root), items_of(one, theirs, root)
-            if first != second:
-                odd = sum(first.get(item) != second.get(item) for item in first.keys() | second.keys())
+            if ours.items != theirs.items:
+                odd = sum(ours.items.get(item) != theirs.items.get(item) for item in ours.items | theirs.items)
                 lines.append(
-                    f"{name} differs between {base.cell.name} ({ours.value:.3f}) and {one.cell.name} "
-                    f"({theirs.value:.3f}): {odd} of {len(first)} items. The first is shown."
+                    f"{name} differs between {base.cell.name} ({ours.score.value:.3f}) and {one.cell.name} "
+                    f"({theirs.score.value:.3f}): {odd} of {len(ours.items)} items. The first is shown."
                 )
     return lines
 
@@ -172,7 +152,7 @@ def pooled(blocks: Sequence[Block], column: str) -> Pooled | None:
     items, v the variance of the k values. Values of few items vary by w alone, so that v - w estimates what seeds
     add (the moment estimate of a random-effects model, DerSimonian and Laird 1986); it is never taken as negative.
     """
-    scores = [block.entries[column].score for block in blocks if column in block.entries]
+    scores = [block.entries[column].shown.score for block in blocks if column in block.entries]
     if not scores or len(scores) < len(blocks):
         return None
     over_items = fmean(score.stderr**2 for score in scores)
@@ -209,8 +189,8 @@ def against(blocks: Sequence[Block], column: str, rival: str) -> Comparison | No
     for block in blocks:
         if column not in block.entries or rival not in block.entries:
             return None
-        ours |= {f"{block.seed} {item}": value for item, value in block.entries[column].items.items()}
-        theirs |= {f"{block.seed} {item}": value for item, value in block.entries[rival].items.items()}
+        ours |= {f"{block.seed} {item}": value for item, value in block.entries[column].shown.items.items()}
+        theirs |= {f"{block.seed} {item}": value for item, value in block.entries[rival].shown.items.items()}
     return paired(ours, theirs, against=rival, higher_is_better=blocks[0].higher_is_better)
 
 
@@ -226,6 +206,7 @@ def rows_of(blocks: Sequence[Block]) -> list[Row]:
 
 def _row(block: Block, column: str) -> Row:
     entry = block.entries[column]
+    score = entry.shown.score
     rivals = {
         "p_against_base_better": better_base([block]),
         "p_against_default": "default_sft",
@@ -240,13 +221,13 @@ def _row(block: Block, column: str) -> Row:
         task=block.task,
         seed=block.seed,
         method=column,
-        metric=entry.score.metric,
-        value=entry.score.value,
-        n=entry.score.n,
-        stderr=entry.score.stderr,
+        metric=score.metric,
+        value=score.value,
+        n=score.n,
+        stderr=score.stderr,
         seconds=round(entry.seconds, 1),
-        ci_low=entry.score.ci_low,
-        ci_high=entry.score.ci_high,
+        ci_low=score.ci_low,
+        ci_high=score.ci_high,
         handed_over=entry.what,
         trials=entry.trials,
         p_against_base_better=_p(compared.get("p_against_base_better")),

@@ -99,10 +99,10 @@ def headline(blocks: Sequence[Block]) -> str:
     """What was compared, on what."""
     cells = [cell for block in blocks for cell in block.cells]
     tasks, seeds = len(by_task(blocks)), sorted({block.seed for block in blocks})
-    cores = " or ".join(str(count) for count in sorted({cell.cores for cell in cells}))
+    machines = " or ".join(sorted({cell.processors for cell in cells}))
     return (
         f"{len(cells)} finished cell{_s(len(cells))}: {tasks} task{_s(tasks)}, seed {' and '.join(map(str, seeds))}, "
-        f"{in_words(cells[0].budget.seconds)} of wall clock a cell, {cores} processors, base model "
+        f"{in_words(cells[0].budget.seconds)} of wall clock a cell, {machines}, base model "
         f"{cells[0].base_model}. The command runs what is not finished yet; with `--table` it only writes this file "
         "again."
     )
@@ -245,8 +245,13 @@ def losses(blocks: Sequence[Block]) -> list[str]:
 
 
 def notes(blocks: Sequence[Block]) -> list[str]:
-    """Base rows that differ, budgets that were overrun, cells that were measured with two versions of a proposer."""
+    """Base rows that differ, budgets that were overrun, cells that ran on different processors or with two versions of
+    a proposer."""
     lines = [note for block in blocks for note in block.notes]
+    for block in blocks:
+        machines = sorted({cell.processors for cell in block.cells})
+        if len(machines) > 1:
+            lines.append(f"{label([block])}: the methods ran on different processors ({', '.join(machines)}).")
     if not any("differs between" in line for line in lines) and any(len(block.cells) > 1 for block in blocks):
         lines.append("All cells of a task and seed agree on the base rows, item by item.")
     for method in METHODS:

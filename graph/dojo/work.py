@@ -29,21 +29,21 @@ def act(wishes: Wishes, equip: Equip) -> int:
     if not wishes.table_only:
         run_all(cells, wishes, equip)
     written = write_table(cells, wishes)
-    failed = any(isinstance(ended(cell, wishes.folder), Failed) for cell in cells)
+    failed = any(isinstance(ended(cell, wishes.records, wishes.folder), Failed) for cell in cells)
     if written:
         if wishes.json_output:
             tell(sys.stdout, (wishes.docs / JSON).read_text(encoding="utf-8").rstrip())
         tell(people(wishes.json_output), f"table: {wishes.docs / MARKDOWN}")
     elif not failed:
-        raise InputError(f"{wishes.folder} holds no finished cell", "Run it without --table, or name another --folder.")
+        raise InputError(f"{wishes.records} holds no finished cell", "Run it without --table, or name another --docs.")
     return SOME_FAILED if failed else FINISHED
 
 
 def run_all(cells: Sequence[Cell], wishes: Wishes, equip: Equip) -> None:
     """Run the cells that have not ended, one line each, and write the table after each. Raises what stops them all."""
     for cell in cells:
-        check_budget(cell, wishes.folder, wishes.budget)
-    known = [ended(cell, wishes.folder) for cell in cells]
+        check_budget(cell, wishes.records, wishes.folder, wishes.budget)
+    known = [ended(cell, wishes.records, wishes.folder) for cell in cells]
     to_do = [
         cell
         for cell, result in zip(cells, known, strict=True)
@@ -53,7 +53,7 @@ def run_all(cells: Sequence[Cell], wishes: Wishes, equip: Equip) -> None:
     out = people(wishes.json_output)
     tell(out, f"{len(cells)} cells, {len(cells) - len(to_do)} have ended; the others take {at_most} at most")
     for number, cell in enumerate(to_do, 1):
-        result = carry_out(cell, wishes.folder, wishes.budget, preparing(cell, wishes, equip))
+        result = carry_out(cell, wishes.records, wishes.folder, wishes.budget, preparing(cell, wishes, equip))
         tell(out, f"[{number}/{len(to_do)}] {line(result)}")
         write_table(cells, wishes)
 
@@ -72,7 +72,7 @@ def line(result: Measured | Failed) -> str:
     """What came of a cell, in one line."""
     if isinstance(result, Failed):
         return f"{result.cell.name} FAILED: {result.reason} (--again resumes it)"
-    score = result.handed_over
+    score = result.handed_over.score
     trials = f"{result.trials} trial{'' if result.trials == 1 else 's'}"
     return (
         f"{result.cell.name}: {result.metric} {score.value:.3f} ± {score.stderr:.3f} (n={score.n}), {result.what}, "
@@ -81,12 +81,11 @@ def line(result: Measured | Failed) -> str:
 
 
 def write_table(cells: Sequence[Cell], wishes: Wishes) -> bool:
-    """Write `dojo.json` and `dojo.md` of every finished cell in the folder, wanted or not; False where there is
-    none."""
-    blocks = blocks_of(all_measured(wishes.folder), wishes.folder)
+    """Write `dojo.json` and `dojo.md` of every finished cell, wanted or not; False where there is none."""
+    blocks = blocks_of(all_measured(wishes.records))
     if not blocks:
         return False
-    known = {cell.name: ended(cell, wishes.folder) for cell in cells}
+    known = {cell.name: ended(cell, wishes.records, wishes.folder) for cell in cells}
     failed = [result for result in known.values() if isinstance(result, Failed)]
     missing = [cell for cell in cells if known[cell.name] is None]
     rows = [row.model_dump(exclude_none=True) for row in rows_of(blocks)]
