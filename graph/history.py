@@ -204,5 +204,5 @@ def judged(trial: Trial) -> str:
 
 def opened(test: SealedTest) -> str:
     """The figures of the sealed test."""
-    tuned = f", tuned {figure(test.tuned)} (trial {test.incumbent})" if test.tuned else ", no trial was accepted"
+    tuned = f", tuned {figure(test.tuned)} (trial {test.winner})" if test.tuned else ", no trial was accepted"
     return f"sealed test opened: base {figure(test.zero_shot)}, few-shot {figure(test.few_shot)}{tuned}"

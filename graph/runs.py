@@ -16,7 +16,7 @@ from memory.errors import InputError, RunBusyError, StorageError
 from memory.events import Event
 from memory.layout import RunFolder, read_record
 from memory.records import Record, Task
-from memory.state import State, incumbent
+from memory.state import State, winner
 from tools import report
 
 TAIL_BYTES = 65_536
@@ -36,7 +36,7 @@ class RunSummary(Record):
     baseline: float | None = None
     """The better prompt of the untouched model, on validation."""
     best: float | None = None
-    """The incumbent, on validation."""
+    """The trial that would be handed over, on validation."""
     test: float | None = None
     """The tuned model, on the sealed test."""
     outcome: str = ""
@@ -91,7 +91,7 @@ def summary(folder: RunFolder) -> RunSummary:
         return known.model_copy(update={"status": "running", "says": last_words(folder)})
     except (StorageError, InputError) as error:
         return known.model_copy(update={"status": "unreadable", "says": str(error)})
-    baseline, best, test = state.get("baseline"), incumbent(state), state.get("test")
+    baseline, best, test = state.get("baseline"), winner(state), state.get("test")
     return known.model_copy(
         update={
             "status": "finished" if test else "stopped",

@@ -172,7 +172,7 @@ class Ledger:
         self._score(connection, test.zero_shot, None)
         self._score(connection, test.few_shot, None)
         if test.tuned is not None:
-            self._score(connection, test.tuned, test.incumbent)
+            self._score(connection, test.tuned, test.winner)
         scores = [score for score in (test.zero_shot, test.few_shot, test.tuned) if score is not None]
         self._costs(connection, "test", training=0.0, scores=scores)
 

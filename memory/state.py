@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from memory import records
-from memory.lineage import last_accepted
+from memory import lineage, records
 from memory.records import (
     Baseline,
     DatasetCard,
@@ -73,7 +72,12 @@ class Changes(TypedDict, total=False):
 
 def incumbent(state: State) -> Trial | None:
     """The best model so far: the last accepted trial, or None while the base model holds the place."""
-    return last_accepted(state.get("trials", []))
+    return lineage.last_accepted(state.get("trials", []))
+
+
+def winner(state: State) -> Trial | None:
+    """The trial that is handed over if the run ends now, or None while the base model holds the place."""
+    return lineage.winner(state.get("trials", []))
 
 
 def seconds_left(state: State) -> float:

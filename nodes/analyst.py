@@ -1,9 +1,10 @@
 """The analyst measures: the untouched model, then each trial against the incumbent, and the sealed test at the end."""
 
 from memory.layout import write_record
+from memory.lineage import rose
 from memory.origin import read_origin
 from memory.records import Baseline, GuardScore, Lesson, SealedTest, Trial
-from memory.state import Changes, State, ended, incumbent, plan_at_work, trial_seconds
+from memory.state import Changes, State, ended, plan_at_work, trial_seconds, winner
 from nodes.deps import Deps
 from nodes.measurement import (
     champion,
@@ -64,7 +65,7 @@ def judge_trial(state: State, deps: Deps) -> Changes:
     comparison = compare([score, *repeated(plan, state.get("trials", []))], rivals, against, deps)
     judgement = decide(score, comparison, baseline.constant)
     guards: tuple[GuardScore, ...] = ()
-    if judgement.decision == "accepted":
+    if rose(judgement.decision, comparison):
         guards = guards_after(baseline, training, plan.number, deps)
         judgement = guarded(judgement, guards, state["task"].guard_margin)
     trial = Trial(
@@ -108,13 +109,13 @@ def lesson(trial: Trial) -> Lesson:
 
 
 def open_sealed_test(state: State, deps: Deps) -> Changes:
-    """Open the sealed test: the base model with both prompts, then the incumbent. Writes the report and the model."""
+    """Open the sealed test: the base model with both prompts, then the winner. Writes the report and the model."""
     items = deps.open_test()
     examples = deps.items("train")
     zero, few = deps.score(
         deps.base_weights, prompts("test", items, examples, deps.benchmark), deps.folder.test / "base"
     )
-    best, tuned = incumbent(state), None
+    best, tuned = winner(state), None
     if best is not None and best.training is not None:
         evaluation = Evaluation(name="tuned", split="test", items=str(items))
         (tuned,) = deps.score(deps.folder.resolve(best.training.weights), [evaluation], deps.folder.test / "tuned")
@@ -122,7 +123,7 @@ def open_sealed_test(state: State, deps: Deps) -> Changes:
         zero_shot=zero,
         few_shot=few,
         tuned=tuned,
-        incumbent=best.number if best else None,
+        winner=best.number if best else None,
         against_zero=compare([tuned], [zero], "base zero-shot", deps) if tuned else None,
         against_few=compare([tuned], [few], "base few-shot", deps) if tuned else None,
         constant=constant(items, deps.benchmark),
@@ -141,7 +142,7 @@ def origin_of(deps: Deps) -> str | None:
 
 def write_up(state: State, deps: Deps, seconds: float) -> None:
     """Write the report, and hand the winning model over with its card."""
-    best, test, baseline = incumbent(state), state.get("test"), state.get("baseline")
+    best, test, baseline = winner(state), state.get("test"), state.get("baseline")
     assert test is not None and baseline is not None, "the report comes last"
     model = deps.folder.model if best else deps.base_weights
     splits: dict[str, str] = {split: entry.sha256 for split, entry in deps.splits.splits.items()}

@@ -128,7 +128,7 @@ def failed_trial(planned: Plan) -> Trial:
     return Trial(plan=planned, decision="failed", arithmetic="refused", failure=failure, seconds=5)
 
 
-def sealed_test(folder: RunFolder, incumbent: int) -> SealedTest:
+def sealed_test(folder: RunFolder, winner: int) -> SealedTest:
     """The sealed test of a run that improved."""
     better = Comparison(
         against="base zero-shot",
@@ -145,7 +145,7 @@ def sealed_test(folder: RunFolder, incumbent: int) -> SealedTest:
         zero_shot=score(folder, "test/base/zero_shot", [0, 0, 0, 1], split="test"),
         few_shot=score(folder, "test/base/few_shot", [0, 0, 1, 1], split="test", shots=5),
         tuned=score(folder, "test/tuned/tuned", [1, 1, 1, 1], split="test"),
-        incumbent=incumbent, against_zero=better, against_few=better, constant=None,
+        winner=winner, against_zero=better, against_few=better, constant=None,
     )  # fmt: skip
 
 

@@ -35,6 +35,12 @@ def one_row(brief: Brief) -> Plan | Stop:
     return follow([("one row", DataRecipe(operators=(Select(rows=1),)), GOOD)], brief)
 
 
+def rising(brief: Brief) -> Plan | Stop:
+    """A trial that stand-in engines make good, and one that they make better by less than can be told from noise."""
+    sizes = (256, 272)
+    return follow([(f"{rows} rows", DataRecipe(operators=(Select(rows=rows),)), GOOD) for rows in sizes], brief)
+
+
 def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
     """The next line of a script."""
     if brief.number > len(script):
@@ -54,4 +60,4 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "small": small, "one_row": one_row}
+SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "small": small, "one_row": one_row, "rising": rising}

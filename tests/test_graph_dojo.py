@@ -57,7 +57,7 @@ def cell(
         zero_shot=score("test/base/zero_shot", BASE0),
         few_shot=score("test/base/few_shot", few, shots=5),
         tuned=None if right is None else score("test/tuned/tuned", right),
-        incumbent=None if right is None else 2,
+        winner=None if right is None else 2,
         better_shots=5,
         trials=3,
         scored_trials=2,

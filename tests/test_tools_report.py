@@ -32,7 +32,7 @@ def sealed(few: Comparison, constant: float | None = None) -> SealedTest:
         zero_shot=score(0.1, 0.05, 0.2),
         few_shot=score(0.4, 0.3, 0.5),
         tuned=score(0.6, 0.5, 0.7),
-        incumbent=2,
+        winner=2,
         against_zero=against("base zero-shot", 0.5, 1e-9),
         against_few=few,
         constant=None if constant is None else ConstantAnswer(answer="Yes", value=constant, n=100),

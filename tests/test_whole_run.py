@@ -93,7 +93,7 @@ def outcome(state: State) -> list[tuple[object, ...]]:
         )
         for trial in state["trials"]
     ]
-    return [*trials, (test.incumbent, test.tuned and test.tuned.value, test.zero_shot.value, test.few_shot.value)]
+    return [*trials, (test.winner, test.tuned and test.tuned.value, test.zero_shot.value, test.few_shot.value)]
 
 
 def finished_work(folder: RunFolder) -> dict[str, int]:
@@ -139,9 +139,28 @@ def test_a_run_ends_with_a_report_a_model_and_a_ledger(finished: Runs) -> None:
     )
     with Database.open(folder.database, [LEDGER_SCHEMA]) as database:
         rows = database.rows("SELECT model, value FROM scores WHERE split = 'test' ORDER BY model DESC, shots")
-        assert rows[0] == (f"trial {report['test']['incumbent']}", report["test"]["tuned"]["value"])
+        assert rows[0] == (f"trial {report['test']['winner']}", report["test"]["tuned"]["value"])
         assert database.rows("SELECT count(*) FROM outcomes WHERE split = 'validation'") == [(200 * (2 + 2),)]
     assert gone(finished)
+
+
+def test_what_rose_highest_is_handed_over_though_it_may_be_noise(runs: Runs) -> None:
+    runs.call(*START, FAKE_SCRIPT="rising")
+    (folder,) = runs.folders()
+    state = read_state(folder)
+    first, second = state["trials"]
+    assert (first.decision, second.decision) == ("accepted", "inconclusive")
+    assert first.score is not None
+    assert second.score is not None
+    assert second.score.value > first.score.value
+    test = state["test"]
+    assert test is not None
+    assert test.winner == 2
+    text = (folder.root / "report.md").read_text()
+    assert "Trial 2 is handed over: of the trials that rose it is the best on validation." in text
+    assert "That it is better than trial 1 is not shown" in text
+    assert second.training is not None
+    assert second.training.weights_sha256 in (folder.model / "README.md").read_text()
 
 
 def test_resuming_a_finished_run_shows_its_result_and_repeats_nothing(finished: Runs) -> None:

@@ -11,7 +11,8 @@ promote one wrongly. Such a run shows it in the end: the sealed test is untouche
 paired against the untouched model.
 
 A rise that is not significant does not make an incumbent, but it may be grown from: gains of several steps are
-compared with the incumbent as one, and add up to something that can be seen. A tie keeps the incumbent.
+compared with the incumbent as one, and add up to something that can be seen. A tie keeps the incumbent. What is handed
+over in the end is another question (`memory/lineage.py`): to choose between two tuned models claims nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from memory.records import (
     Outcome,
     Plan,
     Score,
-    Trial,
 )
 
 ALPHA = 0.05
@@ -73,7 +73,7 @@ def decide(score: Score, comparison: Comparison, constant: ConstantAnswer | None
     elif difference > 0:
         decision, reason = (
             "inconclusive",
-            f"a rise, but p >= {ALPHA:g}: may be grown from, does not replace the incumbent",
+            f"a rise, but p >= {ALPHA:g}: the incumbent stays, the trial may be grown from and handed over",
         )
     else:
         decision, reason = "inconclusive", "no rise, but a gain is not excluded: the incumbent stays"
@@ -89,7 +89,7 @@ def decide(score: Score, comparison: Comparison, constant: ConstantAnswer | None
 
 
 def guarded(judgement: Judgement, guards: Iterable[GuardScore], margin: float) -> Judgement:
-    """Reject what would be accepted where a guard lost more than `margin` of its metric against the untouched model;
+    """Reject what rose where a guard lost more than `margin` of its metric against the untouched model;
     the words name every guard."""
     lines, blocked = [], []
     for guard in guards:
@@ -120,12 +120,6 @@ def worth_going_on(scores: Sequence[Score]) -> bool:
         return True
     best = better(*scores[:-2])
     return any(better(best, later) is not best for later in scores[-2:])
-
-
-def may_grow(trial: Trial) -> bool:
-    """Whether a later trial may take this one as its parent: it was accepted, or it rose without being significant."""
-    rose = trial.comparison is not None and trial.comparison.difference > 0
-    return trial.decision == "accepted" or (trial.decision == "inconclusive" and rose)
 
 
 def expectation_met(plan: Plan, comparison: Comparison) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from memory.lineage import went_on_from
 from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
-from memory.state import State, incumbent
+from memory.state import State, winner
 from tools.own_task.findings import Findings
 
 SIGNIFICANT = 0.05
@@ -75,7 +75,7 @@ class RunReport(Record):
     @property
     def winner(self) -> Trial | None:
         """The trial that was handed over; None where none was accepted."""
-        return next((trial for trial in self.trials if trial.number == self.test.incumbent), None)
+        return next((trial for trial in self.trials if trial.number == self.test.winner), None)
 
 
 def judge(test: SealedTest, stop: str) -> Verdict:
@@ -122,8 +122,8 @@ def spent(state: State, seconds: float, server_starts: int) -> Spent:
 
 
 def lineage(state: State, splits: dict[str, str], engines: dict[str, str], forked_from: str | None) -> Lineage:
-    """What the incumbent was made of; without an incumbent, what the base model was."""
-    baseline, best = state.get("baseline"), incumbent(state)
+    """What the winner was made of; without one, what the base model was."""
+    baseline, best = state.get("baseline"), winner(state)
     assert baseline is not None, "a report comes after the baseline"
     training = best.training if best else None
     earlier = went_on_from(best.plan.training.continue_from if best else None, state.get("trials", []))

@@ -16,6 +16,7 @@ def markdown(report: RunReport) -> str:
         f"Run `{report.run_id}`, {minutes(report.budget.spent_seconds)} of {minutes(report.budget.budget_seconds)}, "
         f"{report.budget.trials} trials. Stopped: {report.decision.stopped_because}",
         "## Sealed test\n\n" + test_table(report),
+        *choice(report),
         "## Validation\n\n" + scoreboard(report),
         *guards(report),
         *oddities(report),
@@ -62,9 +63,21 @@ def test_table(report: RunReport) -> str:
         answer, value = test.constant.answer, test.constant.value
         rows.append([f"always “{answer}”", f"{value:.3f}", "", str(test.constant.n), "", ""])
     if test.tuned is not None:
-        rows.append([f"**tuned** (trial {test.incumbent})", *figure(test.tuned), ""])
+        rows.append([f"**tuned** (trial {test.winner})", *figure(test.tuned), ""])
     head = ["", report.task.metric, "95 % interval", "n", "parsed", "tuned against it"]
     return table(head, rows)
+
+
+def choice(report: RunReport) -> list[str]:
+    """Why a trial was handed over that did not replace the incumbent; no part where the winner did."""
+    winner = report.winner
+    if winner is None or winner.decision == "accepted" or winner.comparison is None:
+        return []
+    rise = winner.comparison
+    return [
+        f"Trial {winner.number} is handed over: of the trials that rose it is the best on validation. That it is "
+        f"better than {rise.against} is not shown ({p_of(rise)})."
+    ]
 
 
 def scoreboard(report: RunReport) -> str:
@@ -111,9 +124,7 @@ def dropped(report: RunReport) -> list[str]:
     winner = report.winner
     if winner is None or winner.dataset is None or not winner.dataset.dropped:
         return []
-    rows = [
-        [each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped
-    ]
+    rows = [[each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped]
     notes = "".join(f"\n\n{note}" for note in winner.dataset.notes)
     head = ["step", "reason", "rows", "for example"]
     return [f"## Rows left out of trial {winner.number}\n\n{table(head, rows)}{notes}"]

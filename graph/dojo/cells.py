@@ -56,7 +56,7 @@ class Measured(Record):
     """The untouched model."""
     tuned: Shown | None
     """The accepted trial; None where none was accepted."""
-    incumbent: int | None
+    winner: int | None
     """The accepted trial's number."""
     better_shots: int
     """Worked examples in the prompt of the untouched model that did better on validation."""
@@ -82,7 +82,7 @@ class Measured(Record):
     @property
     def what(self) -> str:
         """The same in words."""
-        return f"trial {self.incumbent}" if self.tuned else f"base, {self.better_shots}-shot"
+        return f"trial {self.winner}" if self.tuned else f"base, {self.better_shots}-shot"
 
 
 class Failed(Record):
@@ -180,7 +180,7 @@ def measured_of(cell: Cell, result: runner.RunResult) -> Measured:
         zero_shot=shown(test.zero_shot, folder),
         few_shot=shown(test.few_shot, folder),
         tuned=shown(test.tuned, folder) if test.tuned else None,
-        incumbent=test.incumbent,
+        winner=test.winner,
         better_shots=baseline.better.shots,
         trials=len(trials),
         scored_trials=sum(trial.score is not None for trial in trials),

@@ -31,7 +31,7 @@ RIVALS = ("base, better row", "default_sft", "random_search")
 RULES = """\
 - Every cell is one whole run: baseline, trials, sealed test, report. Engines, splits, base model, budget and the rule \
 that accepts a trial (better than the incumbent on the same validation items, p < 0.05) are the same; only who plans \
-differs.
+differs. Once a trial is accepted, the one that rose highest on validation is handed over.
 - `base0` and `base_few`: the untouched model, zero-shot and five-shot.
 - `default_sft`: one fine-tune on all data with the settings that guides start from (LoRA rank 16, alpha 32, learning \
 rate 2e-4, cosine, batch 8, 3 epochs), cut to the time by epochs first, then rows.

@@ -38,7 +38,7 @@ class Trial(Record):
     comparison: Comparison | None = None
     """Against the incumbent of that moment; over all seeds of the recipe where the plan repeats one."""
     guards: tuple[GuardScore, ...] = ()
-    """Other benchmarks; measured where the trial would be accepted."""
+    """Other benchmarks; measured where the trial rose."""
     errors: tuple[ErrorClass, ...] = ()
     expectation_met: bool | None = None
     """Whether the gain reached the plan's expectation; None where nothing was scored."""
@@ -76,8 +76,8 @@ class SealedTest(Record):
     few_shot: Score
     tuned: Score | None
     """None where no trial was accepted."""
-    incumbent: int | None
-    """The accepted trial that was scored."""
+    winner: int | None
+    """The trial that was scored and is handed over."""
     against_zero: Comparison | None
     against_few: Comparison | None
     constant: ConstantAnswer | None

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from math import log2
 
-from memory.lineage import same_recipe
+from memory.lineage import rose, same_recipe
 from memory.records import Plan, Trial
-from tools.judgement import may_grow
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.diagnosis import ROWS_GAIN, diagnose
 from tools.proposers.factors import Recipe, change_between, changed, factors, shown
@@ -224,7 +223,8 @@ def _without_rules(brief: Brief, best: Trial) -> Plan | Stop:
 
 def _again(brief: Brief) -> Plan | None:
     """The best trial that rose within noise, once more under another seed; None where none did, or no time is left."""
-    open_ones = [trial for trial in brief.scored if trial.decision == "inconclusive" and may_grow(trial)]
+    unsure = [trial for trial in brief.scored if trial.decision == "inconclusive"]
+    open_ones = [trial for trial in unsure if rose(trial.decision, trial.comparison)]
     best = max(open_ones, key=lambda trial: (brief.value(trial), trial.number), default=None)
     if best is None or best.comparison is None or best.comparison.p_value > PROMISING:
         return None
