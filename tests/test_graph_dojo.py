@@ -64,6 +64,7 @@ def cell(
         budget=Budget(seconds=600),
         seconds=580.0,
         processors="2 x Epyc",
+        tokens_per_second=298.7,
         stopped_because="the time is spent",
         proposers_sha256="p",
     )
@@ -124,6 +125,7 @@ def test_losses_ties_and_missing_significance_are_named(tmp_path: Path) -> None:
     assert "spell_backward: ours is not shown to be above base_few (+0.050" in named[2]
     text = markdown(blocks, [], [])
     assert "**0.900 ± 0.048**" in text
+    assert "| syllogism-0-search | 580 | 299 | 3 (2 scored) |" in text
     assert "on 2 of 3 tasks (aim: 5 of 6): aiw, spell_backward" in text
     assert "agree on the base rows" in text
     assert "What is missing" not in text
@@ -191,12 +193,13 @@ def test_cells_that_do_not_compare_are_refused(tmp_path: Path) -> None:
 def test_overruns_other_processors_and_two_versions_of_a_proposer_are_named(tmp_path: Path) -> None:
     first, second, third = three(tmp_path, (20, 20, 30))
     other = cell(tmp_path, "search", 30, task="syllogism").model_copy(update={"proposers_sha256": "q"})
-    second = second.model_copy(update={"processors": "2 x Xeon"})
+    second = second.model_copy(update={"processors": "2 x Xeon", "tokens_per_second": 200.0})
     cells = [first, second, third.model_copy(update={"seconds": 700.0}), other]
     text = markdown(blocks_of(cells), [], [])
     assert "aiw-0-search took 700 s of 600 s" in text
     assert "The cells of search were measured with 2 versions" in text
     assert "aiw, seed 0: the methods ran on different processors (2 x Epyc, 2 x Xeon)." in text
+    assert "aiw, seed 0: trained at 200 to 299 tokens a second." in text
 
 
 def test_weights_of_a_finished_cell_go_and_its_model_stays(tmp_path: Path) -> None:

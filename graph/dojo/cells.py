@@ -7,7 +7,7 @@ is written from the records alone, and they outlast the runs and go with the pro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graph import runner
@@ -15,7 +15,7 @@ from graph.dojo.grid import METHODS, Cell, Method, place
 from graph.values import EMBEDDED_MODEL, in_words
 from memory.errors import InputError, ServerError, TrialError
 from memory.layout import RunFolder, disk, read_record, read_rows, write_record
-from memory.records import Budget, Outcome, Record, Score, Task
+from memory.records import Budget, Outcome, Record, Score, Task, Trial
 from nodes.deps import Propose
 from tools import benchmarks
 from tools.benchmarks.splits import Manifest, manifest_path
@@ -69,6 +69,8 @@ class Measured(Record):
     """Wall clock of the whole run: baseline, trials, sealed test and report."""
     processors: str
     """What it ran on: seconds compare on one machine only."""
+    tokens_per_second: float | None
+    """Of all trainings together: it shows a machine that had other work to do. None where nothing was trained."""
     stopped_because: str
     proposers_sha256: str
     """Hash of the code that plans, to tell cells of two versions apart."""
@@ -187,9 +189,17 @@ def measured_of(cell: Cell, result: runner.RunResult) -> Measured:
         budget=task.budget,
         seconds=state.get("spent_seconds", 0.0),
         processors=processors(),
+        tokens_per_second=speed(trials),
         stopped_because=state.get("stop") or "",
         proposers_sha256=hash_of_proposers(),
     )
+
+
+def speed(trials: Sequence[Trial]) -> float | None:
+    """Tokens trained on a second, over all trainings; None where there was none."""
+    trainings = [trial.training for trial in trials if trial.training]
+    seconds = sum(training.train_seconds for training in trainings)
+    return round(sum(training.tokens for training in trainings) / seconds, 1) if seconds else None
 
 
 def shown(score: Score, folder: RunFolder) -> Shown:

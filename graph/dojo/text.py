@@ -28,6 +28,9 @@ from tools.report_text import bullets, table
 RIVALS = ("base, better row", "default_sft", "random_search")
 """Whom ours is compared with, item by item."""
 
+UNEVEN = 1.25
+"""Ratio of training speeds on one task from which on it is said."""
+
 RULES = """\
 - Every cell is one whole run: baseline, trials, sealed test, report. Engines, splits, base model, budget and the rule \
 that accepts a trial (better than the incumbent on the same validation items, p < 0.05) are the same; only who plans \
@@ -168,11 +171,12 @@ def compared(comparison: Comparison | None) -> str:
 
 
 def cells_table(blocks: Sequence[Block]) -> str:
-    """Trials, seconds and the end of every finished cell."""
+    """Seconds, training speed, trials and the end of every finished cell."""
     rows = [
         [
             cell.cell.name,
             f"{cell.seconds:.0f}",
+            "" if cell.tokens_per_second is None else f"{cell.tokens_per_second:.0f}",
             f"{cell.trials} ({cell.scored_trials} scored)",
             cell.what,
             cell.stopped_because,
@@ -180,7 +184,7 @@ def cells_table(blocks: Sequence[Block]) -> str:
         for block in blocks
         for cell in block.cells
     ]
-    return table(["cell", "seconds", "trials", "handed over", "stopped because"], rows)
+    return table(["cell", "seconds", "tokens a second", "trials", "handed over", "stopped because"], rows)
 
 
 # --- aims and losses --------------------------------------------------------------------------------------------------
@@ -245,13 +249,19 @@ def losses(blocks: Sequence[Block]) -> list[str]:
 
 
 def notes(blocks: Sequence[Block]) -> list[str]:
-    """Base rows that differ, budgets that were overrun, cells that ran on different processors or with two versions of
-    a proposer."""
+    """Base rows that differ, budgets that were overrun, cells that ran on different processors, at different speeds or
+    with two versions of a proposer."""
     lines = [note for block in blocks for note in block.notes]
     for block in blocks:
         machines = sorted({cell.processors for cell in block.cells})
         if len(machines) > 1:
             lines.append(f"{label([block])}: the methods ran on different processors ({', '.join(machines)}).")
+        speeds = [cell.tokens_per_second for cell in block.cells if cell.tokens_per_second]
+        if speeds and max(speeds) > UNEVEN * min(speeds):
+            lines.append(
+                f"{label([block])}: trained at {min(speeds):.0f} to {max(speeds):.0f} tokens a second. Batches and row "
+                "lengths differ, or the machine had other work in some cells; then they are to be measured again."
+            )
     if not any("differs between" in line for line in lines) and any(len(block.cells) > 1 for block in blocks):
         lines.append("All cells of a task and seed agree on the base rows, item by item.")
     for method in METHODS:
