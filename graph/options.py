@@ -9,19 +9,21 @@ from typing import Any, NoReturn, get_args
 from graph.edits import edit
 from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, duration, names, port, positive, share, whole
+from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
-from memory.records import TrainingRecipe
+from memory.records import Approval, TrainingRecipe
 from tools.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
-        | {"guard", "guard_margin"}
+        | {"guard", "guard_margin", "approve", "wait"}
     ),
     "new_task": frozenset({"new_task"}),
-    "resume": frozenset({"resume"}),
+    "resume": frozenset({"resume", "wait"}),
     "history": frozenset({"history"}),
-    "fork": frozenset({"fork", "edits"}),
+    "fork": frozenset({"fork", "edits", "wait"}),
+    "answer": frozenset({"answer", "wait"}),
     "list": frozenset({"list"}),
     "export": frozenset({"export", "format", "to"}),
     "reproduce": frozenset({"reproduce"}),
@@ -36,14 +38,18 @@ durations: 90s, 30m, 2h, 1h30m
 
 what --set changes in a fork (repeat it for several):
   budget=1h max_trials=5 sample_cap=200           the task, until the planner has stopped
+  approve=never                                   the same: where it waits for you
   seed=1                                          the task, at the first checkpoint: it draws the splits
   plan.rows=200 plan.balance=answer               the pending trial, where data_engineer comes next
   plan.learning_rate=0.003 plan.epochs=2 ...      the pending trial, where data_engineer or validator comes next;
   the fields of plan are rows, balance and
 {fields}
 
+what --answer says to a run, at work or not:
+{sentences}
+
 exit codes: 0 finished, 1 failed, 2 bad input, 3 finished but nothing improved (or --reproduce made
-other weights), 130 stopped
+other weights), 4 waiting for your answer, 130 stopped
 """
 
 TABLE: dict[str, dict[str, dict[str, Any]]] = {
@@ -67,6 +73,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
             "type": share,
             "help": f"what a guard may lose of the metric (default {GUARD_MARGIN:g})",
         },
+        "--approve": {"choices": get_args(Approval), "help": "ask you before each plan, data set or training"},
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
     },
     "runs that exist (RUN: an id, the start of one, or a folder)": {
@@ -81,6 +88,8 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
             "help": "of a fork; below",
         },
         "--list": {"action": "store_true", "help": "list the runs"},
+        "--answer": {"metavar": ("RUN", "TEXT"), "nargs": 2, "help": "say something to a run; below"},
+        "--wait": {"metavar": "10m", "type": duration, "help": "a question waits so long with engines warm"},
     },
     "the tuned model of a finished run": {
         "--ask": {"metavar": ("RUN", "QUESTION"), "nargs": 2, "help": "answers of base and tuned model"},
@@ -128,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m graph.run",
         description="Fine-tune a language model for a benchmark, trial after trial, within a budget.",
-        epilog=EPILOG.format(fields=_fields()),
+        epilog=EPILOG.format(fields=_fields(), sentences=_sentences()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
@@ -138,6 +147,11 @@ def parser() -> argparse.ArgumentParser:
         for spelling, details in options.items():
             group.add_argument(*spelling.split(), **({"action": _Once} | details))
     return made
+
+
+def _sentences() -> str:
+    """What can be said, a line each."""
+    return "\n".join(f"  {line}" for line in CAN_BE_SAID)
 
 
 def _fields() -> str:

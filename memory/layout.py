@@ -49,6 +49,21 @@ class RunFolder:
         return self.root / "events.jsonl"
 
     @property
+    def snapshot(self) -> Path:
+        """The state at the last checkpoint, readable while another process holds the run."""
+        return self.root / "state.json"
+
+    @property
+    def inbox(self) -> Path:
+        """What people say to the run, until the process that holds it has read it."""
+        return self.root / "inbox"
+
+    @property
+    def process_log(self) -> Path:
+        """Output of a process that was started for the run by a page."""
+        return self.root / "process.log"
+
+    @property
     def data(self) -> Path:
         """Training and validation splits, and the manifest of all splits."""
         return self.root / "data"
@@ -134,8 +149,9 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file whole or not at all. Raises StorageError."""
+def write_text(path: Path, text: str, mode: int = 0o644, *, durable: bool = True) -> None:
+    """Write a file whole or not at all. Raises StorageError. What is not `durable`, because it can be made again, does
+    not wait for the disk."""
     made(path.parent)
     partial = path.with_name(path.name + ".partial")
     with disk(path):
@@ -143,7 +159,8 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         partial.replace(path)
 
 
