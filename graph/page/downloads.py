@@ -1,0 +1,77 @@
+"""Files that a person may take from a run: a fixed table of them, copied out of its folder before they are served.
+
+No path comes from the person, and neither the database nor the sealed split can be named.
+"""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+from memory.errors import InputError
+from memory.layout import RunFolder, disk, made
+from memory.records import Trial
+from memory.state import State, incumbent
+
+NEVER = ("run.duckdb", "sealed")
+"""What is never handed out, whatever a record says."""
+
+
+def offered(folder: RunFolder, state: State) -> dict[str, Path]:
+    """What there is to take, by name: report, card, and of every trial adapter, configuration, rows and outputs."""
+    best = incumbent(state)
+    found: dict[str, Path] = {
+        "report (Markdown)": folder.root / "report.md",
+        "report (JSON)": folder.root / "report.json",
+        "model card": folder.model / "README.md",
+    }
+    if best is not None:
+        found |= _of_trial(folder, best, "best")
+    for trial in reversed(state.get("trials", [])):
+        found |= _of_trial(folder, trial, f"trial {trial.number}")
+    return {name: path for name, path in found.items() if path.exists() and _ours(folder, path)}
+
+
+def _of_trial(folder: RunFolder, trial: Trial, whose: str) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    if trial.training and trial.training.adapter:
+        found[f"{whose}: adapter (zip)"] = folder.resolve(trial.training.adapter)
+    if trial.training:
+        found[f"{whose}: Axolotl configuration"] = folder.root / "trials" / str(trial.number) / "train" / "axolotl.yml"
+    if trial.dataset:
+        found[f"{whose}: training rows"] = folder.resolve(trial.dataset.path)
+    if trial.score:
+        found[f"{whose}: validation outputs"] = folder.resolve(trial.score.outcomes)
+    return found
+
+
+def take(folder: RunFolder, state: State, name: str, place: Path) -> Path:
+    """A copy of what is offered under `name`, in `place`; a folder becomes a ZIP file. Raises InputError for a name
+    that is not offered, StorageError."""
+    files = offered(folder, state)
+    if name not in files:
+        raise InputError(f"{name or 'nothing'} is not offered", "Choose one of the list.")
+    source = files[name]
+    stem = f"{folder.id}-{name.partition(' (')[0].replace(': ', '-').replace(' ', '-').lower()}"
+    target = made(place) / (stem + (".zip" if source.is_dir() else source.suffix))
+    with disk(target):
+        if source.is_dir():
+            _zip(folder, source, target)
+        else:
+            shutil.copyfile(source, target)
+    return target
+
+
+def _zip(folder: RunFolder, source: Path, target: Path) -> None:
+    """Weights hardly shrink, so they are stored as they are."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and _ours(folder, path):
+                archive.write(path, path.relative_to(source.parent))
+
+
+def _ours(folder: RunFolder, path: Path) -> bool:
+    """Whether a path lies in the run's folder, links followed, and is none of NEVER."""
+    root, real = folder.root.resolve(), path.resolve()
+    return real.is_relative_to(root) and real != root and not real.relative_to(root).parts[0].startswith(NEVER)

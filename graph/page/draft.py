@@ -1,0 +1,299 @@
+"""A task of one's own, drafted on the page: an upload that is looked at, guessed, tried on its own rows, and saved.
+
+What is uploaded is parsed and never executed: a metric that is a Python file is taken from the command line alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import duckdb
+from pydantic import ValidationError
+
+from graph.page import escaped
+from graph.page.paging import Stamped, stamped
+from memory.errors import InputError
+from memory.layout import disk, made, write_text
+from memory.records import OwnTask, Record
+from tools import metrics
+from tools.benchmarks import BENCHMARKS
+from tools.benchmarks.benchmark import Item
+from tools.lengths import tokens_of
+from tools.own_task import guess
+from tools.own_task.files import READERS, RawRow, read_file
+from tools.own_task.guess import Guess
+from tools.own_task.shapes import rows_of
+from tools.own_task.splitting import OwnSplits, own_splits
+from tools.own_task.task_file import METRICS, TaskFile, draft_of, refusal, task_of, toml_of
+
+LARGEST_BYTES = 100 * 2**20
+"""Of an uploaded file."""
+MOST_ROWS = 200_000
+"""Of an uploaded file; a training uses thousands."""
+UNPACKED = 10
+"""A Parquet file may unpack to so many times LARGEST_BYTES."""
+LOOKED_AT = 65_536
+"""Bytes that show what a file is."""
+SHOWN = 10
+"""Training rows that are shown as prompts; rows of the sealed test never are."""
+SOURCE = "the form"
+"""What messages call the task file that is not written yet."""
+KINDS = tuple(kind for kind in METRICS if kind != "python")
+"""Metrics that can be chosen on the page."""
+ENDINGS = tuple(READERS)
+"""What the name of an upload may end in."""
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """The person's files, where the upload put them."""
+
+    train: Path
+    validation: Path | None = None
+    test: Path | None = None
+
+    def named(self) -> dict[str, Path]:
+        """The files there are, by the key of a task file."""
+        given = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {key: path for key, path in given.items() if path is not None}
+
+
+class Form(Record):
+    """What a person can set on the page, as it stands in the fields."""
+
+    name: str
+    shape: str
+    prompt: str
+    answer: str
+    group: str = ""
+    metric: str
+    settings: str = ""
+    """Of the metric, as in a task file: `absolute = 0.01`."""
+    answers: str = ""
+    """All answers, one a line; empty where they are open."""
+    validation: str = ""
+    """A number of rows or a share; empty for the default. A file that is uploaded counts instead."""
+    test: str = ""
+    templated: bool = False
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A draft that can be started."""
+
+    task: OwnTask
+    splits: OwnSplits
+
+
+# --- an upload ------------------------------------------------------------------------------------------------------
+
+
+def accept(path: Path) -> Path:
+    """The upload, if it is what it claims to be: its size, and its kind by content. Raises InputError."""
+    size, kind = path.stat().st_size, path.suffix.lower()
+    if kind not in READERS:
+        raise InputError(f"{path.name} is no data file that is known here", f"Known are {', '.join(READERS)}.")
+    if size > LARGEST_BYTES:
+        raise InputError(
+            f"{path.name} has {size / 2**20:,.0f} MiB, more than {LARGEST_BYTES // 2**20}",
+            "Take a part of it, or start from the command line with --task.",
+        )
+    with path.open("rb") as file:
+        head = file.read(LOOKED_AT)
+    if (found := _kind(head)) != (expected := _expected(kind)):
+        raise InputError(f"{path.name} is named like {expected} and holds {found}", "Give it the name of its kind.")
+    if kind == ".parquet":
+        _check_parquet(path)
+    return path
+
+
+def _expected(kind: str) -> str:
+    return "Parquet" if kind == ".parquet" else "CSV" if kind in (".csv", ".tsv") else "JSON"
+
+
+def _kind(head: bytes) -> str:
+    if head.startswith(b"PAR1"):
+        return "Parquet"
+    wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))  # UTF-16, which the reader explains
+    if not wide and (b"\0" in head or head.startswith((b"\x1f\x8b", b"PK\3\4", b"\x80"))):
+        return "binary data"
+    return "JSON" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")) else "CSV"
+
+
+def _check_parquet(path: Path) -> None:
+    """A small Parquet file can unpack to any size; what it will be stands in its footer."""
+    with duckdb.connect(":memory:") as database:
+        try:
+            found = database.execute(
+                "SELECT (SELECT sum(num_rows) FROM parquet_file_metadata($1)), "
+                "(SELECT sum(total_uncompressed_size) FROM parquet_metadata($1))",
+                [str(path)],
+            ).fetchone()
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path.name} is no readable Parquet file: {reason}", "Write the file again.") from error
+    rows, size = (int(value or 0) for value in found or (0, 0))
+    if rows > MOST_ROWS or size > UNPACKED * LARGEST_BYTES:
+        raise InputError(
+            f"{path.name} unpacks to {rows:,} rows and {size / 2**20:,.0f} MiB",
+            f"Take a part of it: {MOST_ROWS:,} rows and {UNPACKED * LARGEST_BYTES // 2**20:,} MiB at most.",
+        )
+
+
+@lru_cache(maxsize=1)
+def _raw(file: Stamped) -> tuple[RawRow, ...]:
+    rows = tuple(read_file(file.path))
+    if len(rows) > MOST_ROWS:
+        raise InputError(f"{file.path.name} has {len(rows):,} rows, more than {MOST_ROWS:,}", "Take a part of it.")
+    return rows
+
+
+# --- a draft --------------------------------------------------------------------------------------------------------
+
+
+def guessed(uploads: Uploads) -> Guess:
+    """A first task for the rows of an upload, with the reasons. Raises InputError for data that cannot be read, and
+    where no column can be the answer."""
+    path = uploads.train
+    raw = _raw(stamped(path))
+    made_up = guess.guess(path, raw)
+    draft = draft_of(made_up.file, path.parent, SOURCE)
+    return guess.with_metric(made_up, rows_of(draft, "train", path.name, raw), raw)
+
+
+def columns(uploads: Uploads) -> list[str]:
+    """The columns of the training file."""
+    return list(_raw(stamped(uploads.train))[0].values)
+
+
+def form_of(file: TaskFile) -> Form:
+    """A task file as it stands in the fields of the page."""
+    fields = {key: value for key, value in file.metric.items() if key != "kind"}
+    return Form(
+        name=file.name,
+        shape=file.shape,
+        prompt=file.prompt,
+        answer=file.answer,
+        group=file.group,
+        metric=file.metric["kind"],
+        settings="\n".join(toml_of(file, {}, []).partition("[metric]")[2].split("\n")[2:]).strip() if fields else "",
+        answers="\n".join(file.answers or ()),
+        templated=file.templated,
+    )
+
+
+def file_of(form: Form, uploads: Uploads) -> TaskFile:
+    """The task file that the fields mean; its data is named by absolute paths, so that nothing that was typed is taken
+    for a path. Raises InputError that names the field."""
+    if form.name in BENCHMARKS:
+        raise InputError(f"{form.name} is a benchmark of Tunewright's", "Give the task another name.")
+    keys: dict[str, object] = form.model_dump(exclude={"metric", "settings", "answers", "validation", "test"})
+    keys["metric"] = _metric(form)
+    if answers := tuple(line.strip() for line in form.answers.splitlines() if line.strip()):
+        keys["answers"] = answers
+    keys |= {key: _amount(key, text) for key in ("validation", "test") if (text := getattr(form, key).strip())}
+    keys |= {key: str(path) for key, path in uploads.named().items()}
+    try:
+        return TaskFile.model_validate(keys)
+    except ValidationError as error:
+        raise refusal(SOURCE, error, TaskFile.model_fields) from error
+
+
+def _amount(key: str, text: str) -> int | float:
+    """Rows, or a share. Raises InputError."""
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise InputError(
+            f"{text!r} is no size of a {key} split", "Write rows such as 200, or 0.2 for a fifth."
+        ) from None
+
+
+def _metric(form: Form) -> dict[str, object]:
+    if form.metric not in KINDS:
+        raise InputError(
+            f"{form.metric} cannot be chosen here", "A Python metric is started from the command line, with --task."
+        )
+    try:
+        fields = tomllib.loads(form.settings)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the metric's settings are no TOML: {error}", "Write them like absolute = 0.01.") from error
+    return fields | {"kind": form.metric}
+
+
+def look(form: Form, uploads: Uploads) -> Looked:
+    """Try the draft on its rows as a run would: every row read, every gold scored, the splits drawn. Raises
+    InputError."""
+    task = task_of(file_of(form, uploads), uploads.train.parent, SOURCE)
+    return Looked(task, own_splits(task, 0))
+
+
+def save(form: Form, uploads: Uploads, runs: Path) -> Path:
+    """Write `tasks/NAME.toml` in the folder of runs, beside a copy of the data. Raises InputError where there is one of
+    that name, StorageError."""
+    file = file_of(form, uploads)
+    place = made(runs / "tasks")
+    target = place / f"{file.name}.toml"
+    if target.exists():
+        raise InputError(f"there is a task {file.name} already", "Give this one another name.")
+    copies = {key: f"{file.name}-{key}{path.suffix.lower()}" for key, path in uploads.named().items()}
+    for key, path in uploads.named().items():
+        with disk(place / copies[key]):
+            shutil.copyfile(path, place / copies[key])
+    write_text(target, toml_of(file.model_copy(update=copies), {}, ["A task of your own, drafted on the page."]))
+    return target
+
+
+# --- what is shown --------------------------------------------------------------------------------------------------
+
+
+def sizes(looked: Looked) -> str:
+    """The splits and what was found, as HTML."""
+    parts = ", ".join(f"{len(items):,} {split}" for split, items in looked.splits.items.items())
+    golds = f"All {looked.splits.findings.usable:,} golds get the full mark by {looked.task.metric.kind}."
+    room = f"Answers may have {looked.task.max_new_tokens} tokens."
+    found = [[one.kind, f"{one.rows:,}", f"{one.left_out:,}", one.says] for one in looked.splits.findings.found]
+    odd = (
+        escaped.table(("found", "rows", "left out", "says"), found)
+        if found
+        else escaped.line("No duplicates, no leaks between the splits, nothing odd.")
+    )
+    return escaped.line(f"{parts}. {golds} {room}") + odd
+
+
+def prompts(looked: Looked) -> str:
+    """Ten training rows as the model sees them, with what the metric makes of the gold and of a wrong answer, as
+    HTML."""
+    items = looked.splits.items["train"]
+    grade = metrics.grader(looked.task.metric, looked.task.answers)
+    parts = []
+    for number, item in enumerate(items[:SHOWN], 1):
+        other = next((one.answer for one in items if one.answer != item.answer), None)
+        marks = f"the gold scores {grade(item.answer, item).score:g}"
+        if other is not None:
+            marks += f"; {_short(other)!r}, the answer of another row, scores {grade(other, item).score:g}"
+        parts.append(
+            escaped.line(f"{number}. {item.id}: about {tokens(item)} tokens")
+            + escaped.block(item.prompt)
+            + escaped.line(f"Gold: {item.answer}")
+            + escaped.line(f"({marks})")
+        )
+    return "".join(parts)
+
+
+def tokens(item: Item) -> int:
+    """Tokens of prompt and gold by estimate: characters, before a tokenizer saw them."""
+    return round(tokens_of(item.prompt) + tokens_of(item.answer))
+
+
+def reasons(made_up: Guess) -> str:
+    """Why the guess is so, as HTML."""
+    return escaped.table(("guessed", "because"), list(made_up.reasons.items()))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."
