@@ -11,6 +11,7 @@ import pytest
 
 from memory.layout import RunFolder, sha256_of
 from memory.records import BaseModelCard
+from tests.browser import app, chromium, tab  # noqa: F401  (fixtures)
 from tests.training_engines import small_model, write_data
 
 

@@ -1,1 +1,1 @@
-"""The page of `app.py`: a file for each tab, and beside it the pure functions that make what it shows."""
+"""The page that `app.py` serves: one file per tab, and the shell around them."""

@@ -1,0 +1,61 @@
+"""Where the page works, and the only ways from what a browser sends to a file: by the list of runs, and by a copy."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph.runs import all_runs
+from memory.errors import InputError
+from memory.layout import RunFolder, disk, link_or_copy
+
+News = tuple[str, int, int]
+"""A run's id, and size and time of what was last written about it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the front door found out and every tab may use."""
+
+    runs: Path
+    """Absolute folder that holds the runs."""
+    cache: Path
+    """Absolute folder of engine environments and base models."""
+    handed_out: Path
+    """An empty folder of this app, from which files are served; it goes when the app ends."""
+    module: str = "graph.run"
+    """What carries a run in the background: `python -m MODULE`; the tests bring quick engines."""
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, newest first."""
+        return [folder.id for folder in reversed(all_runs(self.runs))]
+
+    def folder(self, run: str | None) -> RunFolder:
+        """The run of exactly this id. What a browser sends is no path: it is looked up. Raises InputError."""
+        for folder in all_runs(self.runs):
+            if folder.id == run:
+                return folder
+        raise InputError(
+            "there is no such run" if run else "no run is chosen", "Choose one in the list, or start one in the chat."
+        )
+
+    def news(self, run: str) -> News:
+        """A value that differs as soon as anything new was written about the run. Raises InputError."""
+        folder = self.folder(run)
+        found = [path.stat() for path in (folder.task, folder.events) if path.exists()]
+        return (run, found[-1].st_size, found[-1].st_mtime_ns)
+
+    def hand_out(self, folder: RunFolder, path: Path) -> str:
+        """A copy of a run's file that may be served, by its own name. Raises InputError for the database, whose lock is
+        lost when it is opened here, for the sealed test, and for what lies elsewhere."""
+        real, root = path.resolve(), folder.root.resolve()
+        if not real.is_relative_to(root) or not real.is_file():
+            raise InputError(f"run {folder.id} has no such file")
+        if real.is_relative_to(root / folder.sealed.name) or real.name.startswith((folder.database.name, "run.lock")):
+            raise InputError(f"{real.name} is not handed out", "Read it on the machine of the run, when it has ended.")
+        with disk(self.handed_out):
+            shelf = Path(tempfile.mkdtemp(dir=self.handed_out))
+            link_or_copy(real, shelf / real.name)
+        return os.fspath(shelf / real.name)

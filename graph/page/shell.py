@@ -1,0 +1,145 @@
+"""The page around the tabs: which run is looked at, and the clock that tells them when it has news.
+
+A tab is a file of this folder with `layout(shell)`, which builds its components and wires them, and a line in the table
+of `tabs.py`. What it shows is made by pure functions, which can be tested without a browser. In `layout`:
+
+- `shell.run` is the chosen run's id, an input like any other; `shell.place.folder(run)` is its folder, or raises.
+- `shell.news` changes as soon as something new was written about the chosen run, or another one is chosen: listen to
+  `shell.news.change` in place of a timer, and answer `gr.skip()` for what has not changed. `shell.tick` ticks each
+  second, for what changes by itself.
+- `listen([button.click], work, inputs, outputs)` wires an event: an expected error becomes one line for the person, and
+  the endpoint stays out of the API. Handlers check what they are given as if anybody had sent it, because anybody can.
+- A file is served only through `shell.place.hand_out(folder, path)`, whose result goes into a gr.File.
+
+A handler never carries a run: it ends when its browser tab is closed.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, ParamSpec, TypeVar
+
+import gradio as gr
+
+from graph.page.place import News, Place
+from memory.errors import TunewrightError
+
+TICK_SECONDS = 1.0
+SIDE_BY_SIDE = 8
+"""Handlers of one kind at a time: several people may watch."""
+QUEUE = 64
+"""Waiting events of one kind; more are refused."""
+THEME_FONTS = {"font": ["system-ui", "sans-serif"], "font_mono": ["ui-monospace", "monospace"]}
+"""Of the machine: nothing is fetched."""
+KEEP_IN_ADDRESS = """(run) => {
+    const address = new URL(window.location);
+    if (run) { address.searchParams.set("run", run); } else { address.searchParams.delete("run"); }
+    window.history.replaceState(null, "", address);
+}"""
+"""The chosen run stands in the address, so that a reload and a copied link show it again."""
+CSS = """
+.gradio-container { max-width: 1280px !important; }
+.js-plotly-plot .plotly text { fill: var(--body-text-color) !important; }
+footer { font-size: var(--text-xs); }
+@media (max-width: 480px) { .gradio-container { padding: 8px !important; } }
+"""
+"""Charts take the page's colour of text, light or dark."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """What every tab is built on."""
+
+    place: Place
+    run: gr.Dropdown
+    """The id of the chosen run; None while there is none."""
+    news: gr.State
+    """News of the chosen run, see `Place.news`; None while there is none."""
+    tick: gr.Timer
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A tab: its name, and what builds it."""
+
+    name: str
+    layout: Callable[[Shell], None]
+
+
+def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
+    """The whole page, not yet served."""
+    with gr.Blocks(title="Tunewright", analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
+        with gr.Row(equal_height=True):
+            gr.Markdown("# Tunewright", min_width=200)
+            run = gr.Dropdown(
+                choices=[], label="Run", info="newest first", allow_custom_value=True, elem_id="run", min_width=240
+            )
+        shell = Shell(place, run, gr.State(None), gr.Timer(TICK_SECONDS))
+        with gr.Tabs():
+            for tab in tabs:
+                with gr.Tab(tab.name, id=tab.name):
+                    tab.layout(shell)
+        known = gr.State(())
+
+        def first(request: gr.Request) -> tuple[Any, ...]:
+            return opened(place, request.query_params.get("run"))
+
+        listen([blocks.load], first, [], [run, known, shell.news])
+        listen([shell.tick.tick, run.change], functools.partial(looked, place), [run, known, shell.news],
+               [run, known, shell.news])  # fmt: skip
+        run.change(None, [run], None, js=KEEP_IN_ADDRESS, api_visibility="private")
+    return blocks.queue(max_size=QUEUE, default_concurrency_limit=SIDE_BY_SIDE)
+
+
+def opened(place: Place, asked: str | None) -> tuple[Any, ...]:
+    """Chooser, known runs and news of a page that was just opened: the run that its address names, or the newest."""
+    ids = place.ids()
+    run = asked if asked in ids else next(iter(ids), None)
+    return gr.update(choices=ids, value=run), tuple(ids), place.news(run) if run else None
+
+
+def looked(place: Place, run: str | None, known: Sequence[str], news: News | None) -> tuple[Any, ...]:
+    """The same a second later; what is as it was is skipped. Raises InputError for a run that is not in the list."""
+    ids = tuple(place.ids())
+    fresh = place.news(run) if run else None
+    return (
+        gr.update(choices=list(ids)) if ids != tuple(known) else gr.skip(),
+        ids if ids != tuple(known) else gr.skip(),
+        fresh if fresh != news else gr.skip(),
+    )
+
+
+def listen(
+    triggers: Sequence[Any],
+    work: Callable[..., Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    *,
+    progress: Literal["full", "minimal", "hidden"] = "hidden",
+    limit: int = SIDE_BY_SIDE,
+) -> Any:
+    """Wire events to `work`; at most `limit` at a time. The dependency comes back, for `.then(...)`."""
+    return gr.on(
+        list(triggers), one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit,
+        api_visibility="private",
+    )  # fmt: skip
+
+
+def one_line(work: Callable[P, R]) -> Callable[P, R]:
+    """`work`, whose expected errors reach the person as one line; anything else is a bug and goes to the log of the app
+    alone."""
+
+    @functools.wraps(work)
+    def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return work(*args, **kwargs)
+        except TunewrightError as error:
+            raise gr.Error(html.escape(str(error)), title="That did not work", print_exception=False) from error
+
+    return told

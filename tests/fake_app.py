@@ -1,0 +1,8 @@
+"""`python app.py` whose runs have quick engines: the same front door, page and files; see fake_run.py."""
+
+import sys
+
+from app import main
+
+if __name__ == "__main__":
+    sys.exit(main(module="tests.fake_run"))
