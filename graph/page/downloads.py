@@ -5,12 +5,13 @@ No path comes from the person, and neither the database nor the sealed split can
 
 from __future__ import annotations
 
-import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
+from graph.page.place import Place
 from memory.errors import InputError
-from memory.layout import RunFolder, disk, made
+from memory.layout import RunFolder, disk
 from memory.records import Trial
 from memory.state import State, incumbent
 
@@ -46,29 +47,25 @@ def _of_trial(folder: RunFolder, trial: Trial, whose: str) -> dict[str, Path]:
     return found
 
 
-def take(folder: RunFolder, state: State, name: str, place: Path) -> Path:
-    """A copy of what is offered under `name`, in `place`; a folder becomes a ZIP file. Raises InputError for a name
-    that is not offered, StorageError."""
+def take(place: Place, folder: RunFolder, state: State, name: str) -> str:
+    """A copy, which may be served, of what is offered under `name`; a folder becomes a ZIP file. Raises InputError for
+    a name that is not offered, StorageError."""
     files = offered(folder, state)
     if name not in files:
         raise InputError(f"{name or 'nothing'} is not offered", "Choose one of the list.")
     source = files[name]
-    stem = f"{folder.id}-{name.partition(' (')[0].replace(': ', '-').replace(' ', '-').lower()}"
-    target = made(place) / (stem + (".zip" if source.is_dir() else source.suffix))
-    with disk(target):
-        if source.is_dir():
-            _zip(folder, source, target)
-        else:
-            shutil.copyfile(source, target)
-    return target
+    return _zip(place, folder, source) if source.is_dir() else place.hand_out(folder, source)
 
 
-def _zip(folder: RunFolder, source: Path, target: Path) -> None:
+def _zip(place: Place, folder: RunFolder, source: Path) -> str:
     """Weights hardly shrink, so they are stored as they are."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(source.rglob("*")):
-            if path.is_file() and _ours(folder, path):
-                archive.write(path, path.relative_to(source.parent))
+    with disk(place.handed_out):
+        target = Path(tempfile.mkdtemp(dir=place.handed_out)) / f"{folder.id}-{source.name}.zip"
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+            for path in sorted(source.rglob("*")):
+                if path.is_file() and _ours(folder, path):
+                    archive.write(path, path.relative_to(source.parent))
+    return str(target)
 
 
 def _ours(folder: RunFolder, path: Path) -> bool:
