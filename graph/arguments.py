@@ -45,6 +45,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         budget=Budget(seconds=_budget(given), max_trials=given.get("max_trials")),
         sample_cap=given.get("sample_cap"),
         seed=given.get("seed", 0),
+        approve=given.get("approve", "never"),
+        wait=given.get("wait", 0.0),
         new_task=_path(given.get("new_task")),
         export_format=given.get("format", "merged"),
         destination=_path(given.get("to")),

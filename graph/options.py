@@ -10,18 +10,18 @@ from graph.edits import edit
 from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, duration, names, positive, share, whole
 from memory.errors import InputError
-from memory.records import TrainingRecipe
+from memory.records import Approval, TrainingRecipe
 from tools.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
-        | {"guard", "guard_margin"}
+        | {"guard", "guard_margin", "approve", "wait"}
     ),
     "new_task": frozenset({"new_task"}),
-    "resume": frozenset({"resume"}),
+    "resume": frozenset({"resume", "wait"}),
     "history": frozenset({"history"}),
-    "fork": frozenset({"fork", "edits"}),
+    "fork": frozenset({"fork", "edits", "wait"}),
     "list": frozenset({"list"}),
     "export": frozenset({"export", "format", "to"}),
     "reproduce": frozenset({"reproduce"}),
@@ -67,6 +67,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
             "type": share,
             "help": f"what a guard may lose of the metric (default {GUARD_MARGIN:g})",
         },
+        "--approve": {"choices": get_args(Approval), "help": "ask you before each plan, data set or training"},
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
     },
     "runs that exist (RUN: an id, the start of one, or a folder)": {
@@ -81,6 +82,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
             "help": "of a fork; below",
         },
         "--list": {"action": "store_true", "help": "list the runs"},
+        "--wait": {"metavar": "10m", "type": duration, "help": "a question waits so long with engines warm"},
     },
     "the tuned model of a finished run": {
         "--ask": {"metavar": ("RUN", "QUESTION"), "nargs": 2, "help": "answers of base and tuned model"},

@@ -10,6 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from graph.build import RECURSION_LIMIT, build
 from graph.checked import STATE
+from graph.snapshot import question_of, write_snapshot
 from graph.workshop import Workshop
 from memory.checkpoint_rows import CHECKPOINT_SCHEMA
 from memory.checkpointer import DuckDBSaver
@@ -132,6 +133,8 @@ def beginning(task: Task) -> State:
         training=None,
         trials=[],
         lessons=[],
+        wishes=[],
+        declined=[],
         stop=None,
         test=None,
         spent_seconds=0.0,
@@ -173,8 +176,12 @@ def assemble(
 def drive(graph: Graph, folder: RunFolder, start: State | None, events: Events) -> State:
     """Run the graph to its end, a checkpoint after every node; `start` is None to go on from the last one."""
     events.emit("run", f"run {folder.id}", phase="start")
-    for _ in graph.stream(start, config_of(folder), stream_mode="updates", durability="sync"):
-        pass  # the nodes speak through their events
+    for step in graph.stream(start, config_of(folder), stream_mode="checkpoints", durability="sync"):
+        # The nodes speak through their events. A step is told before its node begins; the first holds the bare input.
+        if "task" in step["values"]:
+            write_snapshot(folder, step["values"], step["next"])
+    found = graph.get_state(config_of(folder))
     state = state_of(graph, folder)
+    write_snapshot(folder, state, found.next, question_of(found))
     events.emit("run", f"run {folder.id} finished", phase="end")
     return state

@@ -8,7 +8,7 @@ from typing import Literal
 from graph.edits import Edit
 from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
-from memory.records import Budget, Record, Task
+from memory.records import Approval, Budget, Record, Task
 from tools import benchmarks
 from tools.export_check import Form
 from tools.own_task.task_file import read_task
@@ -49,6 +49,11 @@ class Settings(Record):
     budget: Budget = Budget(seconds=DEFAULT_BUDGET_SECONDS)
     sample_cap: int | None = None
     seed: int = 0
+    approve: Approval = "never"
+    """Where the run waits for a person's yes."""
+    wait: float = 0.0
+    """Of `start`, `resume`, `fork` and `answer`: so many seconds a question waits with engines warm, before the process
+    ends."""
     new_task: Path | None = None
     """Of `new_task`: absolute path of the data to look at."""
     export_format: Form = "merged"
@@ -86,5 +91,6 @@ class Settings(Record):
             budget=self.budget,
             guards=self.guards,
             guard_margin=self.guard_margin,
+            approve=self.approve,
             seed=self.seed,
         )

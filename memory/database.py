@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +37,10 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 BROKEN = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.OutOfMemoryException)
 """What DuckDB raises when the machine refuses, not when a statement is wrong."""
+
+LOCK = "run.lock"
+GLANCE_SECONDS = 0.05
+"""Longer than `is_held` keeps the lock; a process that begins in that instant must not take it for a holder."""
 
 VERSIONS = "CREATE TABLE IF NOT EXISTS schema_version (name VARCHAR PRIMARY KEY, version INTEGER NOT NULL)"
 
@@ -183,20 +188,44 @@ def _take_lease(folder: Path) -> int:
     DuckDB locks the database itself, but with a POSIX record lock, which the kernel drops as soon as this process opens
     and closes the file in any other way (a copy, a hash, a download). A flock on a file that nobody else opens holds.
     """
-    with disk(folder / "run.lock"):
-        lease = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    with disk(folder / LOCK):
+        lease = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    if not _locked(lease):
+        time.sleep(GLANCE_SECONDS)  # it may have been a glance of `is_held`
+    if not _locked(lease):
         pid, _, host = os.pread(lease, 200, 0).decode(errors="replace").strip().partition(" ")
         os.close(lease)
         raise RunBusyError(
             f"run {folder.name} is in use by process {pid or '(starting)'} on {host or 'this machine'}",
             f"Wait until it ends, or stop it (kill {pid or 'PID'}), then try again.",
-        ) from None
+        )
     os.ftruncate(lease, 0)
     os.pwrite(lease, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
     return lease
+
+
+def _locked(lease: int) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_held(folder: Path) -> bool:
+    """Whether some process holds the run in this folder. The holder does not notice."""
+    try:
+        glance = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(glance, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(glance)
+    return False
 
 
 def _release(lease: int) -> None:

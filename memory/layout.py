@@ -49,6 +49,21 @@ class RunFolder:
         return self.root / "events.jsonl"
 
     @property
+    def snapshot(self) -> Path:
+        """The state at the last checkpoint, readable while another process holds the run."""
+        return self.root / "state.json"
+
+    @property
+    def inbox(self) -> Path:
+        """What people say to the run, until the process that holds it has read it."""
+        return self.root / "inbox"
+
+    @property
+    def process_log(self) -> Path:
+        """Output of a process that was started for the run by a page."""
+        return self.root / "process.log"
+
+    @property
     def data(self) -> Path:
         """Training and validation splits, and the manifest of all splits."""
         return self.root / "data"

@@ -22,9 +22,10 @@ from memory.records import (
     TrainingRun,
     Trial,
     Verdict,
+    Wish,
 )
 
-GRAPH_VERSION = 2
+GRAPH_VERSION = 3
 """Raised whenever a node or a state field is renamed: a run of another version is refused, not misread."""
 
 STATE_TYPES = tuple(each for each in vars(records).values() if isinstance(each, type) and issubclass(each, Record))
@@ -45,6 +46,10 @@ class State(TypedDict, total=False):
     trials: Annotated[list[Trial], operator.add]
     """Oldest first. Nodes return only the new ones."""
     lessons: Annotated[list[Lesson], operator.add]
+    wishes: Annotated[list[Wish], operator.add]
+    """All that a person said to the run, oldest first."""
+    declined: Annotated[list[Plan], operator.add]
+    """Plans that a person refused and wished nothing else; none of them is proposed again."""
     stop: str | None
     """Why the planner stopped; None while it goes on."""
     test: SealedTest | None
@@ -65,6 +70,8 @@ class Changes(TypedDict, total=False):
     training: TrainingRun | None
     trials: list[Trial]
     lessons: list[Lesson]
+    wishes: list[Wish]
+    declined: list[Plan]
     stop: str | None
     test: SealedTest | None
     spent_seconds: float

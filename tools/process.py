@@ -2,7 +2,7 @@
 
 Each process runs under `tools/supervisor.py`, which ends it and all its descendants when the call times out, when the
 caller raises (Ctrl-C included), and when this process itself is killed with -9. A child sees an allow-list of our
-environment and what the caller adds; never keys, tokens or passwords.
+environment and what the caller adds; never keys, tokens or passwords. Only `detach` starts one that outlives us.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -166,6 +167,26 @@ def run(
         return code
     finally:
         process.stop(grace_s)
+
+
+def detach(argv: Sequence[str | Path], *, log: Path, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+    """Start this program anew in a session of its own: it outlives us, and nothing that ends us ends it.
+
+    It is one of us and sees our environment, keys included; `env` is added. Its output is appended to `log`.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        popen = subprocess.Popen(
+            [str(word) for word in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )
+    # Whoever ends before us must be waited for, or it stays in the table of processes.
+    threading.Thread(target=popen.wait, daemon=True).start()
 
 
 def output_of(argv: Sequence[str | Path], *, timeout_s: float = 60.0, installing: bool = False) -> tuple[int, str]:

@@ -30,16 +30,38 @@ from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
 from memory.records.record import Decision, FailureKind, NodeName, Record
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, GuardScore, Outcome, Score, Subset
+from memory.records.steering import (
+    Adjust,
+    Adjustable,
+    Approval,
+    Asking,
+    Budgeted,
+    DropLong,
+    ForPlan,
+    GoBack,
+    GoOn,
+    Halt,
+    Place,
+    Question,
+    Reply,
+    Understood,
+    Wish,
+)
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
 from memory.records.trial import Baseline, Lesson, SealedTest, Trial
 from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
+    "Adjust",
+    "Adjustable",
+    "Approval",
+    "Asking",
     "Augment",
     "BaseModelCard",
     "Baseline",
     "Budget",
+    "Budgeted",
     "Change",
     "Check",
     "Comparison",
@@ -48,13 +70,18 @@ __all__ = [
     "DatasetCard",
     "Decision",
     "Deduplicate",
+    "DropLong",
     "Dropped",
     "ErrorClass",
     "ExactMatch",
     "Failure",
     "FailureKind",
     "Filter",
+    "ForPlan",
+    "GoBack",
+    "GoOn",
     "GuardScore",
+    "Halt",
     "HeldOut",
     "JsonFields",
     "Lengths",
@@ -73,10 +100,13 @@ __all__ = [
     "OwnFile",
     "OwnTask",
     "PassRate",
+    "Place",
     "Plan",
     "PythonFunction",
+    "Question",
     "Record",
     "Regex",
+    "Reply",
     "RougeL",
     "RowGroup",
     "Sampling",
@@ -92,5 +122,7 @@ __all__ = [
     "TrainingRecipe",
     "TrainingRun",
     "Trial",
+    "Understood",
     "Verdict",
+    "Wish",
 ]

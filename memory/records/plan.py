@@ -81,6 +81,8 @@ class Plan(Record):
     repeats: int | None = None
     """The trial whose recipe this one runs again under another seed, to tell its gain from noise; None for a new
     recipe."""
+    wishes: tuple[int, ...] = ()
+    """Numbers of the person's wishes that this plan carries; a wish is carried once."""
     expected_gain: float
     """Expected difference of the validation metric against the incumbent, in units of the metric."""
     data: DataRecipe

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from memory.records.own_task import OwnTask
 from memory.records.record import Record
+from memory.records.steering import Approval
 
 
 class Budget(Record):
@@ -35,6 +36,8 @@ class Task(Record):
     sample_cap: int | None = Field(default=None, ge=1)
     """At most this many training rows per trial; None leaves the planner to decide."""
     budget: Budget
+    approve: Approval = "never"
+    """Where the run waits for a person's yes."""
     guards: tuple[str, ...] = ()
     """Benchmarks of the table that must not become worse."""
     guard_margin: float = Field(default=0.05, ge=0, le=1)
