@@ -13,6 +13,7 @@ from graph.page import draft
 from graph.page.draft import Form, Uploads
 from memory.errors import InputError
 from tests.own_tasks import labelled, questions, write_rows
+from tools.own_task.splitting import HELD_OUT
 from tools.own_task.task_file import read_task
 
 
@@ -25,6 +26,12 @@ def uploads(tmp_path: Path) -> Uploads:
 def form(uploads: Uploads, **changes: str | bool) -> Form:
     """What the page proposes for an upload, with some fields changed."""
     return draft.form_of(draft.guessed(uploads).file).model_copy(update=changes)
+
+
+def write_parquet(path: Path, sql: str) -> None:
+    """The result of a query as a file."""
+    with duckdb.connect(":memory:") as database:
+        database.execute(f"COPY ({sql}) TO '{path}' (FORMAT parquet)")
 
 
 def test_an_upload_is_guessed_and_its_first_rows_become_ten_prompts(uploads: Uploads) -> None:
@@ -43,7 +50,7 @@ def test_an_upload_is_guessed_and_its_first_rows_become_ten_prompts(uploads: Upl
 def test_no_row_of_validation_or_test_is_shown(uploads: Uploads) -> None:
     looked = draft.look(form(uploads), uploads)
     shown = draft.prompts(looked)
-    held_out = [item.prompt for split in ("validation", "test") for item in looked.splits.items[split]]  # type: ignore[index]
+    held_out = [item.prompt for split in HELD_OUT for item in looked.splits.items[split]]
     assert held_out
     assert not [prompt for prompt in held_out if prompt in shown]
 
@@ -140,7 +147,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -
 
 def test_a_small_parquet_file_that_unpacks_to_millions_of_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.parquet"
-    duckdb.sql("SELECT 'x' AS question, 'y' AS answer FROM range(3_000_000)").write_parquet(str(path))
+    write_parquet(path, "SELECT 'x' AS question, 'y' AS answer FROM range(3_000_000)")
     assert path.stat().st_size < 100_000
     with pytest.raises(InputError, match="unpacks to 3,000,000 rows"):
         draft.accept(path)
@@ -148,9 +155,7 @@ def test_a_small_parquet_file_that_unpacks_to_millions_of_rows_is_refused(tmp_pa
 
 def test_a_parquet_file_becomes_a_task(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
-    duckdb.sql("SELECT 'What is item ' || i AS question, 'thing ' || i AS answer FROM range(40) t(i)").write_parquet(
-        str(path)
-    )
+    write_parquet(path, "SELECT 'What is item ' || i AS question, 'thing ' || i AS answer FROM range(40) t(i)")
     uploads = Uploads(draft.accept(path))
     assert draft.prompts(draft.look(form(uploads), uploads)).count("the gold scores 1;") == 10
 

@@ -59,14 +59,14 @@ def test_the_untouched_model_and_every_scored_trial_can_be_compared(run: tuple[R
 def test_outputs_are_filtered_by_what_became_of_them(run: tuple[RunFolder, State], turn: Turn, ids: list[str]) -> None:
     both = compared(run)  # right: 0 1 1 1, then 1 1 1 0
     assert [pair.first.id for pair in both.find(turn).items] == ids
-    assert both.counts()[turn] == len(ids)
+    assert both.counts[turn] == len(ids)
 
 
 def test_partial_scores_turn_by_their_difference(run: tuple[RunFolder, State]) -> None:
     rewrite(run, "trial 1", [outcome(0, 0.5), outcome(1, 0.5), outcome(2, 0.5)])
     rewrite(run, "trial 3", [outcome(0, 0.7), outcome(1, 0.2), outcome(2, 0.5)])
     both = compared(run)
-    assert both.counts() == {"all": 3, "right to wrong": 1, "wrong to right": 1, "both wrong": 1}
+    assert both.counts == {"all": 3, "right to wrong": 1, "wrong to right": 1, "both wrong": 1}
 
 
 def test_prompts_and_both_outputs_are_searched_whatever_the_case(run: tuple[RunFolder, State]) -> None:
@@ -82,7 +82,7 @@ def test_errors_are_counted_and_looked_for_by_class(run: tuple[RunFolder, State]
     rewrite(run, "trial 1", [outcome(0, 0), outcome(1, 1, "Yes"), outcome(2, 0, "na " * 40)])
     rewrite(run, "trial 3", [outcome(0, 0, "na " * 40), outcome(1, 1, "Yes"), outcome(2, 0)])
     both = compared(run)
-    assert both.errors() == [["repetition", "1", "1"], ["wrong answer", "1", "1"]]
+    assert both.errors == [["repetition", "1", "1"], ["wrong answer", "1", "1"]]
     assert [pair.first.id for pair in both.find(kind="repetition").items] == ["item-0"]
 
 

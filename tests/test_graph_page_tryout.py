@@ -84,9 +84,7 @@ def test_both_models_answer_word_by_word_from_one_server(run: Finished, made: Ca
     assert (again[-1].base, again[-1].tuned) == (BASE, TUNED)
 
 
-def test_a_second_question_waits_until_the_first_has_been_left(
-    run: Finished, made: Callable[..., Tryout]
-) -> None:
+def test_a_second_question_waits_until_the_first_has_been_left(run: Finished, made: Callable[..., Tryout]) -> None:
     there = made(FAKE_VLLM_WORD_S="0.1")
     first = there.ask(run, HELLO, HELLO)
     next(first)

@@ -26,7 +26,6 @@ from memory.state import State
 from tools.report_text import bullets
 
 HEAD = ("When", "Node", "What happened", "Next", "Checkpoint")
-EVENTS_HEAD = ("When", "Node", "What happened")
 TOLD = frozenset({"run", "node", "check", "score", "decision", "note"})
 """Kinds of events that say what has happened; progress and losses are of the moment."""
 LAST_EVENTS = 200
@@ -86,9 +85,9 @@ def rows(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def event_rows(folder: RunFolder) -> list[list[str]]:
-    """What happened lately as a table under EVENTS_HEAD, newest first."""
+    """What happened lately as a table under HEAD, newest first."""
     told = [event for event in past_events(folder) if event.kind in TOLD]
-    return [[when(event.at), event.node or "", event.says] for event in reversed(told[-LAST_EVENTS:])]
+    return [[when(event.at), event.node or "", event.says, "", ""] for event in reversed(told[-LAST_EVENTS:])]
 
 
 def choices(entries: Sequence[Entry]) -> list[tuple[str, str]]:

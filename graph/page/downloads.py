@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from graph.page.escaped import markdown
 from graph.page.place import Place
 from memory.errors import InputError
 from memory.layout import RunFolder, disk
@@ -32,6 +33,12 @@ def offered(folder: RunFolder, state: State) -> dict[str, Path]:
     for trial in reversed(state.get("trials", [])):
         found |= _of_trial(folder, trial, f"trial {trial.number}")
     return {name: path for name, path in found.items() if path.exists() and _ours(folder, path)}
+
+
+def report(folder: RunFolder) -> str:
+    """The report as Markdown; before it is written, a line that says so."""
+    path = folder.root / "report.md"
+    return markdown(path.read_text(encoding="utf-8")) if path.exists() else "The report is written when the run ends."
 
 
 def _of_trial(folder: RunFolder, trial: Trial, whose: str) -> dict[str, Path]:

@@ -5,7 +5,9 @@ What is uploaded is parsed and never executed: a metric that is a Python file is
 
 from __future__ import annotations
 
+import re
 import shutil
+import time
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,11 +16,14 @@ from pathlib import Path
 import duckdb
 from pydantic import ValidationError
 
+from graph.arguments import parse
 from graph.page import escaped
 from graph.page.paging import Stamped, stamped
+from graph.runs import all_runs
+from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
-from memory.layout import disk, made, write_text
-from memory.records import OwnTask, Record
+from memory.layout import disk, made, read_record, write_text
+from memory.records import OwnTask, Record, Task
 from tools import metrics
 from tools.benchmarks import BENCHMARKS
 from tools.benchmarks.benchmark import Item
@@ -44,6 +49,9 @@ SOURCE = "the form"
 """What messages call the task file that is not written yet."""
 KINDS = tuple(kind for kind in METRICS if kind != "python")
 """Metrics that can be chosen on the page."""
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+JUST_NOW = 60.0
+"""Seconds in which the same task is not started again."""
 ENDINGS = tuple(READERS)
 """What the name of an upload may end in."""
 
@@ -246,6 +254,30 @@ def save(form: Form, uploads: Uploads, runs: Path) -> Path:
             shutil.copyfile(path, place / copies[key])
     write_text(target, toml_of(file.model_copy(update=copies), {}, ["A task of your own, drafted on the page."]))
     return target
+
+
+def saved(runs: Path) -> dict[str, Path]:
+    """The tasks that were saved, by name."""
+    return {path.stem: path for path in sorted((runs / "tasks").glob("*.toml"))}
+
+
+def task_to_start(runs: Path, name: str, base_model: str, budget: str, trials: str) -> Task:
+    """What a run of a saved task would be asked, as the command line would read it. Raises InputError."""
+    files = saved(runs)
+    if name not in files:
+        raise InputError(f"there is no task {name}" if name else "no task is chosen", "Save one, or choose another.")
+    if base_model != EMBEDDED_MODEL and not HUB_ID.fullmatch(base_model):
+        raise InputError(f"{base_model or 'nothing'} is no model", f"Write {EMBEDDED_MODEL}, or a hub id OWNER/NAME.")
+    argv = ["--task", str(files[name]), f"--base-model={base_model}", f"--budget={budget.strip()}"]
+    argv += [f"--max-trials={trials.strip()}"] if trials.strip() else []
+    return parse(argv, {}).task()
+
+
+def refuse_twice(runs: Path, task: Task) -> None:
+    """Raises InputError where the newest run does the same and has only just begun: a second click is no second run."""
+    for folder in all_runs(runs)[-1:]:
+        if time.time() - folder.task.stat().st_mtime < JUST_NOW and read_record(folder.task, Task) == task:
+            raise InputError(f"run {folder.id} of this task has just been started", "Watch it, or wait a moment.")
 
 
 # --- what is shown --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph.runs import all_runs
+from graph.workshop import Equip, workshop
 from memory.errors import InputError
 from memory.layout import RunFolder, disk, link_or_copy
 
@@ -27,6 +28,8 @@ class Place:
     """An empty folder of this app, from which files are served; it goes when the app ends."""
     module: str = "graph.run"
     """What carries a run in the background: `python -m MODULE`; the tests bring quick engines."""
+    equip: Equip = workshop
+    """Makes engines and model for what the page does itself: trying a tuned model."""
 
     def ids(self) -> list[str]:
         """The ids of all runs, newest first."""

@@ -6,20 +6,21 @@ plans another trial has opened it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from html import escape
 from typing import Literal, NamedTuple, get_args
 
-from graph.page.escaped import block, line
+from graph.page.escaped import block, line, table
 from graph.page.paging import Page, Stamped, page_of, stamped
 from memory.errors import InputError
 from memory.layout import RunFolder, read_rows
 from memory.records import Outcome, Score
 from memory.state import State
 from tools import benchmarks
-from tools.judgement import ErrorName, classify_errors, error_class
+from tools.judgement import ErrorName, error_class
 
 Turn = Literal["all", "right to wrong", "wrong to right", "both wrong"]
 """How the second model did against the first. Where scores lie between 0 and 1, `right to wrong` holds every item that
@@ -75,16 +76,16 @@ class SideBySide:
         shown = page_of(places, page)
         return Page(tuple(self.pairs[place] for place in shown.items), shown.total, shown.number)
 
+    @cached_property
     def counts(self) -> dict[Turn, int]:
         """Pairs of each turn."""
         return {turn: sum(turn == "all" or _turned(pair, turn) for pair in self.pairs) for turn in TURNS}
 
+    @cached_property
     def errors(self) -> list[list[str]]:
         """The classes of errors with their counts, first and second model."""
-        first = classify_errors((pair.first for pair in self.pairs), self.closed_answers)
-        second = classify_errors((pair.second for pair in self.pairs), self.closed_answers)
-        before, after = ({each.name: each.count for each in side} for side in (first, second))
-        return [[name, str(before.get(name, 0)), str(after.get(name, 0))] for name in sorted({*before, *after})]
+        before, after = Counter(map(self.kind_of, (pair.first for pair in self.pairs))), Counter(self.kinds)
+        return [[kind, f"{before[kind]:,}", f"{after[kind]:,}"] for kind in sorted({*before, *after} - {""})]
 
 
 def models(state: State) -> dict[str, Score]:
@@ -99,6 +100,14 @@ def models(state: State) -> dict[str, Score]:
 def usual(names: Sequence[str]) -> tuple[str, str] | None:
     """What is compared at first: the untouched model with the newest trial; None where there is nothing to compare."""
     return (names[0], names[-1]) if len(names) > 1 else None
+
+
+def turn_of(word: str) -> Turn:
+    """One of TURNS, as it came from the page. Raises InputError."""
+    for turn in TURNS:
+        if turn == word:
+            return turn
+    raise InputError(f"outputs cannot be filtered by {word}", f"Choose one of: {', '.join(TURNS)}.")
 
 
 def side_by_side(folder: RunFolder, state: State, first: str, second: str) -> SideBySide:
@@ -116,6 +125,11 @@ def html(found: Page[Pair], compared: SideBySide, first: str, second: str) -> st
     if not found.items:
         return line("Nothing fits.")
     return "".join(_card(pair, compared, (first, second)) for pair in found.items)
+
+
+def errors_html(compared: SideBySide, first: str, second: str) -> str:
+    """The classes of errors with their counts, as HTML."""
+    return table(("kind", first, second), compared.errors)
 
 
 def _card(pair: Pair, compared: SideBySide, names: tuple[str, str]) -> str:

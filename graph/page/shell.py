@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import gradio as gr
 
@@ -135,11 +136,22 @@ def one_line(work: Callable[P, R]) -> Callable[P, R]:
     """`work`, whose expected errors reach the person as one line; anything else is a bug and goes to the log of the app
     alone."""
 
+    def line(error: TunewrightError) -> gr.Error:
+        return gr.Error(html.escape(str(error)), title="That did not work", print_exception=False)
+
+    @functools.wraps(work)
+    def streamed(*args: P.args, **kwargs: P.kwargs) -> Iterator[Any]:
+        try:
+            yield from cast("Iterator[Any]", work(*args, **kwargs))
+        except TunewrightError as error:
+            raise line(error) from error
+
     @functools.wraps(work)
     def told(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return work(*args, **kwargs)
         except TunewrightError as error:
-            raise gr.Error(html.escape(str(error)), title="That did not work", print_exception=False) from error
+            raise line(error) from error
 
-    return told
+    # Gradio looks at the function itself to see whether its answer comes bit by bit.
+    return cast("Callable[P, R]", streamed) if inspect.isgeneratorfunction(work) else told

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ class Tryout:
         self._folder: PrivateFolder | None = None
         self._idle: threading.Timer | None = None
 
-    def ask(self, run: Finished, base: Sequence[Message], tuned: Sequence[Message]) -> Iterator[Answers]:
+    def ask(self, run: Finished, base: Sequence[Message], tuned: Sequence[Message]) -> Generator[Answers, None, None]:
         """Stream the answers of the untouched and then of the tuned model to the ends of their conversations.
 
         Raises InputError where somebody else is asking, where memory does not allow a server, or where the base model
@@ -191,10 +191,28 @@ def streamed(server: Server, messages: Sequence[Message]) -> Stream:
         yield "[an empty answer]"
 
 
-def question(folder: RunFolder, seen: str = "") -> Item:
-    """An item of validation, another one than the one with the id `seen`. Raises StorageError."""
-    items = read_items(folder.data / "validation.jsonl")
-    return random.choice([item for item in items if item.id != seen] or items)
+def question(folder: RunFolder, seen: str = "") -> Item | None:
+    """An item of validation, another one than the one with the id `seen`; None before the splits are drawn. Raises
+    StorageError."""
+    path = folder.data / "validation.jsonl"
+    items = read_items(path) if path.exists() else []
+    others = [item for item in items if item.id != seen] or items
+    return random.choice(others) if others else None
+
+
+def item(folder: RunFolder, id: str) -> Item | None:
+    """The validation item of this id; None where there is none. Raises StorageError."""
+    path = folder.data / "validation.jsonl"
+    return next((one for one in read_items(path) if one.id == id), None) if path.exists() else None
+
+
+def marks(run: Finished, asked: Item | None, question: str, said: Answers) -> str:
+    """What the benchmark says of both answers; empty where the question is none of its own."""
+    benchmark = benchmarks.of(run.report.task)
+    base, tuned = (graded(benchmark, asked, question, answer) for answer in (said.base, said.tuned))
+    if asked is None or not base or not tuned:
+        return ""
+    return f"By {benchmark.name}: the base model {_are(base)}, the tuned model {_are(tuned)}. Gold: {asked.answer}"
 
 
 def graded(benchmark: Benchmark, item: Item | None, asked: str, output: str) -> str:
@@ -205,9 +223,8 @@ def graded(benchmark: Benchmark, item: Item | None, asked: str, output: str) -> 
     return "right" if score >= 1 else "wrong" if score <= 0 else f"scores {score:g}"
 
 
-def benchmark_of(run: Finished) -> Benchmark:
-    """The benchmark that the run is about."""
-    return benchmarks.of(run.report.task)
+def _are(mark: str) -> str:
+    return mark if mark.startswith("scores") else f"is {mark}"
 
 
 def _unheard(line: str) -> None:

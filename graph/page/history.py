@@ -1,0 +1,130 @@
+"""The history: every checkpoint of a run with what happened at it, to be opened, forked from, or gone on from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from graph import background
+from graph.edits import EDITS
+from graph.page import checkpoints
+from graph.page.checkpoints import HEAD, Past
+from graph.page.escaped import markdown
+from graph.page.paging import stamped
+from graph.page.place import Place
+from graph.page.shell import Shell, listen
+from memory.errors import InputError
+from memory.layout import RunFolder
+
+Key = tuple[str, bool, int]
+"""A run, whether a process is at work on it, and when it was last written: what the tab shows depends on it."""
+NOT_BEGUN = "This run has not come to its first checkpoint yet."
+FORK = (
+    "The new run goes on from this checkpoint with what you change here; the old one stays as it is. Its sealed test "
+    "holds the same questions as the old run's, so a second look at them is noted in its report."
+)
+
+
+def layout(shell: Shell) -> None:
+    """Build the tab."""
+    place = shell.place
+    key = gr.State(None)
+    status = gr.Markdown()
+    resume = gr.Button("Go on with this run", visible=False)
+    table = gr.Dataframe(headers=list(HEAD), interactive=False, wrap=True, show_search="filter", label="What happened")
+    chosen = gr.Dropdown(choices=[], label="Open a checkpoint", visible=False, elem_id="checkpoint")
+    told = gr.Markdown()
+    with gr.Accordion("Fork: a new run from this checkpoint", visible=False) as fork:
+        gr.Markdown(FORK)
+        with gr.Row():
+            fields = [_field(name) for name in EDITS]
+        go = gr.Button("Fork and start", variant="primary")
+
+    def look(run: str | None, before: Key | None) -> tuple[Any, ...]:
+        now = key_of(place, run)
+        return (gr.skip(),) * 5 if now == before else (now, *shown(place, run))
+
+    def opened(run: str | None, checkpoint: str | None) -> tuple[Any, ...]:
+        if not checkpoint:
+            return ("", gr.update(visible=False), *(gr.skip() for _ in EDITS))
+        state, entry = checkpoints.state_at(place.folder(run), checkpoint)
+        values = checkpoints.values(state, entry)
+        filled = [gr.update(visible=name in values, value=values.get(name, "")) for name in EDITS]
+        return (checkpoints.in_full(state, entry), gr.update(visible=entry.following is not None), *filled)
+
+    def grow(run: str | None, checkpoint: str | None, *given: str | None) -> tuple[Any, ...]:
+        source = place.folder(run)
+        if not checkpoint:
+            raise InputError("no checkpoint is open", "Choose one above.")
+        before = checkpoints.values(*checkpoints.state_at(source, checkpoint))
+        edits = checkpoints.edits_of(before, {name: text or "" for name, text in zip(EDITS, given, strict=True)})
+        target, origin = checkpoints.grow(source, checkpoint, edits)
+        background.resume(target, background.Launch(place.module))
+        gr.Info(f"Run {target.id} grows from {origin}.")
+        return gr.update(choices=place.ids(), value=target.id), None
+
+    def go_on(run: str | None) -> Any:
+        folder = place.folder(run)
+        background.resume(folder, background.Launch(place.module))
+        gr.Info(f"Run {folder.id} goes on.")
+        return gr.update(visible=False)
+
+    listen([shell.tick.tick, shell.run.change], look, [shell.run, key], [key, status, resume, table, chosen])
+    listen([chosen.change], opened, [shell.run, chosen], [told, fork, *fields])
+    listen([go.click], grow, [shell.run, chosen, *fields], [shell.run, chosen], limit=1)
+    listen([resume.click], go_on, [shell.run], [resume], limit=1)
+
+
+def key_of(place: Place, run: str | None) -> Key | None:
+    """What the tab depends on; None where no run is chosen. Raises InputError."""
+    if not run:
+        return None
+    folder = place.folder(run)
+    file = folder.events if folder.events.exists() else folder.task
+    return folder.id, background.held(folder), stamped(file).changed
+
+
+def shown(place: Place, run: str | None) -> tuple[Any, ...]:
+    """Status, resume button, table and choice of checkpoints. Raises InputError, StorageError."""
+    if not run:
+        return "No run is chosen.", gr.update(visible=False), [], gr.update(choices=[], value=None, visible=False)
+    folder = place.folder(run)
+    past = past_of(folder)
+    if past.busy:
+        rows, choice = checkpoints.event_rows(folder), gr.update(choices=[], value=None, visible=False)
+    else:
+        rows = checkpoints.rows(past.entries)
+        choice = gr.update(choices=checkpoints.choices(past.entries), value=None, visible=True)
+    return markdown(status_of(folder, past)), gr.update(visible=may_go_on(folder, past)), rows, choice
+
+
+def past_of(folder: RunFolder) -> Past:
+    """The checkpoints; the database of a run that is about to begin is left to its process."""
+    return checkpoints.past(folder) if folder.snapshot.exists() else Past((), NOT_BEGUN)
+
+
+def may_go_on(folder: RunFolder, past: Past) -> bool:
+    """Whether the run stopped before its end and nobody is at work on it."""
+    ended = bool(past.entries) and past.entries[0].following is None
+    return not ended and not background.held(folder)
+
+
+def status_of(folder: RunFolder, past: Past) -> str:
+    """Where the run stands, in a line or two."""
+    if past.busy:
+        return past.busy
+    last = past.entries[0]
+    if last.following is None:
+        return f"Run {folder.id} is finished: {len(past.entries)} checkpoints, newest first."
+    return (
+        f"Run {folder.id} stopped before {last.following}: {len(past.entries)} checkpoints, newest first. "
+        "It can go on from the last one, also if it was started from the command line."
+    )
+
+
+def _field(name: str) -> Any:
+    listed = checkpoints.allowed(name)
+    if listed:
+        return gr.Dropdown(choices=list(listed), label=name, visible=False, min_width=150)
+    return gr.Textbox(label=name, visible=False, max_lines=1, min_width=150)

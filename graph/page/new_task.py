@@ -1,0 +1,137 @@
+"""A new task: rows are uploaded, their columns mapped, ten prompts looked at, the metric tried, and a run started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import gradio as gr
+
+from graph import background
+from graph.page import draft
+from graph.page.draft import ENDINGS, KINDS, LARGEST_BYTES, Form, Uploads
+from graph.page.shell import Shell, listen
+from memory.errors import InputError
+from memory.records.own_task import Shape
+
+SAYS = (
+    f"Rows as JSONL, JSON, CSV or Parquet, {LARGEST_BYTES // 2**20} MiB at most: plain columns, or chat, Alpaca or "
+    "ShareGPT rows. They are read, never executed. What can be guessed is filled in; correct what is wrong."
+)
+SIZES = "rows such as 200, or a share such as 0.2; empty for a fifth, 200 at most"
+
+
+def layout(shell: Shell) -> None:
+    """Build the tab."""
+    gr.Markdown(SAYS)
+    train = _upload("Your rows")
+    with gr.Accordion("Held-out files, where there are any", open=False):
+        validation, test = _upload("Validation"), _upload("Test")
+    with gr.Column(visible=False) as form:
+        why = gr.HTML()
+        fields = _fields()
+        look = gr.Button("Show ten prompts and check the data", variant="primary")
+    found = gr.HTML()
+    prompts = gr.HTML()
+    save = gr.Button("Save the task", visible=False)
+    gr.Markdown("### Start a run of a saved task")
+    with gr.Row():
+        saved = gr.Dropdown(choices=[], label="Task", elem_id="saved")
+        model = gr.Textbox(label="Base model", value="smollm2", info="smollm2, or a hub id OWNER/NAME", max_lines=1)
+        budget = gr.Textbox(label="Budget", value="30m", info="90s, 30m, 2h, 1h30m", max_lines=1)
+        trials = gr.Textbox(label="Trials at most", value="", info="empty: as many as fit", max_lines=1)
+    start = gr.Button("Start")
+    files = [train, validation, test]
+    place = shell.place
+
+    def guess(*paths: str | None) -> tuple[Any, ...]:
+        if not paths[0]:
+            return (gr.update(visible=False), "", "", "", gr.update(visible=False), *(gr.skip() for _ in fields))
+        uploads = uploaded(*paths)
+        made = draft.guessed(uploads)
+        filled = filled_in(draft.form_of(made.file), draft.columns(uploads))
+        return (gr.update(visible=True), draft.reasons(made), "", "", gr.update(visible=False), *filled)
+
+    def check(*given: Any) -> tuple[Any, ...]:
+        looked = draft.look(form_of(given[3:]), uploaded(*given[:3]))
+        return draft.sizes(looked), draft.prompts(looked), gr.update(visible=True)
+
+    def keep(*given: Any) -> Any:
+        target = draft.save(form_of(given[3:]), uploaded(*given[:3]), place.runs)
+        gr.Info(f"Saved as {target.parent.name}/{target.name} in the folder of runs.")
+        return gr.update(choices=list(draft.saved(place.runs)), value=target.stem)
+
+    def begin(name: str | None, base_model: str, seconds: str, most: str) -> Any:
+        task = draft.task_to_start(place.runs, name or "", base_model, seconds, most)
+        draft.refuse_twice(place.runs, task)
+        folder = background.start(task, place.runs, background.Launch(place.module))
+        gr.Info(f"Run {folder.id} starts.")
+        return gr.update(choices=place.ids(), value=folder.id)
+
+    def offer(chosen: str | None) -> Any:
+        names = list(draft.saved(place.runs))
+        return gr.update(choices=names, value=chosen if chosen in names else next(iter(names), None))
+
+    listen([each.change for each in files], guess, files, [form, why, found, prompts, save, *fields.values()])
+    listen([look.click], check, [*files, *fields.values()], [found, prompts, save], progress="full", limit=2)
+    listen([save.click], keep, [*files, *fields.values()], [saved], limit=1)
+    listen([shell.run.change], offer, [saved], [saved])
+    listen([start.click], begin, [saved, model, budget, trials], [shell.run], progress="full", limit=1)
+
+
+def uploaded(*paths: str | None) -> Uploads:
+    """What was uploaded, each file checked. Gradio takes no path here that it did not write itself. Raises
+    InputError."""
+    train, validation, test = (draft.accept(Path(path)) if path else None for path in paths)
+    if train is None:
+        raise InputError("no rows were uploaded", "Choose a file above.")
+    return Uploads(train, validation, test)
+
+
+def form_of(values: Any) -> Form:
+    """The form from the fields, in their order."""
+    given = dict(zip(Form.model_fields, values, strict=True))
+    return Form.model_validate({name: value if name == "templated" else value or "" for name, value in given.items()})
+
+
+def filled_in(form: Form, columns: list[str]) -> list[Any]:
+    """The fields with what was guessed, in their order."""
+    values = form.model_dump()
+    choices = {"answer": columns, "group": ["", *columns]}
+    return [
+        gr.update(value=value, choices=choices[name]) if name in choices else gr.update(value=value)
+        for name, value in values.items()
+    ]
+
+
+def _fields() -> dict[str, Any]:
+    """A component for each field of the form, in their order."""
+    with gr.Row():
+        name = gr.Textbox(label="Name of the task", max_lines=1)
+        shape = gr.Dropdown(choices=list(get_args(Shape)), label="Shape of the rows")
+    prompt = gr.Textbox(
+        label="Prompt", lines=4, info="{column} stands for a column; write a literal brace twice", elem_id="prompt"
+    )
+    with gr.Row():
+        answer = gr.Dropdown(choices=[], label="Column of the answer", allow_custom_value=True)
+        group = gr.Dropdown(
+            choices=[""], label="Column of groups", info="rows with equal values stay in one split",
+            allow_custom_value=True,
+        )  # fmt: skip
+    with gr.Row():
+        metric = gr.Dropdown(choices=list(KINDS), label="Metric", elem_id="metric")
+        settings = gr.Textbox(label="Its settings", info="as in a task file: absolute = 0.01", lines=2)
+        answers = gr.Textbox(label="All answers, one a line", info="empty where answers are open", lines=3)
+    with gr.Row():
+        validation = gr.Textbox(label="Size of validation", info=SIZES, max_lines=1)
+        test = gr.Textbox(label="Size of the test", info=SIZES, max_lines=1)
+        templated = gr.Checkbox(label="Questions come from a template", info="two that differ in a word are two")
+    made = {
+        "name": name, "shape": shape, "prompt": prompt, "answer": answer, "group": group, "metric": metric,
+        "settings": settings, "answers": answers, "validation": validation, "test": test, "templated": templated,
+    }  # fmt: skip
+    return {field: made[field] for field in Form.model_fields}
+
+
+def _upload(label: str) -> gr.File:
+    return gr.File(label=label, file_types=list(ENDINGS), file_count="single", type="filepath")
