@@ -91,8 +91,8 @@ def event_rows(folder: RunFolder) -> list[list[str]]:
 
 
 def choices(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """The checkpoints to choose from: words, and the id."""
-    return [(f"{when(entry.at)} · {entry.happened}"[:120], entry.checkpoint_id) for entry in entries]
+    """The checkpoints to choose from: words, and the short id."""
+    return [(f"{when(entry.at)} · {entry.happened}"[:120], entry.checkpoint) for entry in entries]
 
 
 def in_full(state: State, entry: Entry) -> str:

@@ -19,6 +19,8 @@ from memory.layout import RunFolder
 
 Key = tuple[str, bool, int]
 """A run, whether a process is at work on it, and when it was last written: what the tab shows depends on it."""
+WIDTHS = ("17%", "13%", "44%", "13%", "13%")
+"""Of the columns."""
 NOT_BEGUN = "This run has not come to its first checkpoint yet."
 FORK = (
     "The new run goes on from this checkpoint with what you change here; the old one stays as it is. Its sealed test "
@@ -32,8 +34,17 @@ def layout(shell: Shell) -> None:
     key = gr.State(None)
     status = gr.Markdown()
     resume = gr.Button("Go on with this run", visible=False)
-    table = gr.Dataframe(headers=list(HEAD), interactive=False, wrap=True, show_search="filter", label="What happened")
-    chosen = gr.Dropdown(choices=[], label="Open a checkpoint", visible=False, elem_id="checkpoint")
+    table = gr.Dataframe(
+        headers=list(HEAD),
+        interactive=False,
+        wrap=True,
+        show_search="filter",
+        label="What happened",
+        column_widths=list(WIDTHS),
+    )
+    chosen = gr.Dropdown(
+        choices=[], label="Open a checkpoint", info="or click its line above", visible=False, elem_id="checkpoint"
+    )
     told = gr.Markdown()
     with gr.Accordion("Fork: a new run from this checkpoint", visible=False) as fork:
         gr.Markdown(FORK)
@@ -53,6 +64,9 @@ def layout(shell: Shell) -> None:
         filled = [gr.update(visible=name in values, value=values.get(name, "")) for name in EDITS]
         return (checkpoints.in_full(state, entry), gr.update(visible=entry.following is not None), *filled)
 
+    def pick(event: gr.SelectData) -> str | None:
+        return event.row_value[HEAD.index("Checkpoint")] or None
+
     def grow(run: str | None, checkpoint: str | None, *given: str | None) -> tuple[Any, ...]:
         source = place.folder(run)
         if not checkpoint:
@@ -71,6 +85,7 @@ def layout(shell: Shell) -> None:
         return gr.update(visible=False)
 
     listen([shell.tick.tick, shell.run.change], look, [shell.run, key], [key, status, resume, table, chosen])
+    listen([table.select], pick, [], [chosen])
     listen([chosen.change], opened, [shell.run, chosen], [told, fork, *fields])
     listen([go.click], grow, [shell.run, chosen, *fields], [shell.run, chosen], limit=1)
     listen([resume.click], go_on, [shell.run], [resume], limit=1)

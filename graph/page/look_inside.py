@@ -8,9 +8,11 @@ import gradio as gr
 
 from graph.page import downloads, samples, trial_parts
 from graph.page.newest import newest
+from graph.page.place import Place
 from graph.page.samples import ANY, KINDS, TURNS
 from graph.page.shell import Shell, listen
 
+Stamp = tuple[str, int]
 NOTHING = "Nothing to look into yet: the untouched model is measured first."
 TURNS_SAY = (
     "Right to wrong: what the second model lost. Where a metric gives part marks, an item that fell or rose counts."
@@ -19,16 +21,31 @@ TURNS_SAY = (
 
 def layout(shell: Shell) -> None:
     """Build the tab."""
+    seen = gr.State(None)
     with gr.Tabs():
         with gr.Tab("Trials"):
-            trials(shell)
+            trials(shell, seen)
         with gr.Tab("Outputs"):
-            outputs(shell)
+            outputs(shell, seen)
         with gr.Tab("Report and files"):
-            files(shell)
+            files(shell, seen)
+
+    def look(run: str | None, before: Stamp | None) -> Any:
+        now = stamp(shell.place, run)
+        return gr.skip() if now == before else now
+
+    listen([shell.news.change], look, [shell.run, seen], [seen])
 
 
-def trials(shell: Shell) -> None:
+def stamp(place: Place, run: str | None) -> Stamp | None:
+    """What all of the tab depends on: a run, and when its state was written. Raises InputError."""
+    if not run:
+        return None
+    path = place.folder(run).snapshot
+    return run, path.stat().st_mtime_ns if path.exists() else 0
+
+
+def trials(shell: Shell, seen: gr.State) -> None:
     """A trial: plan, data, rows, checks, configuration and logs."""
     place = shell.place
     number = gr.Dropdown(choices=[], label="Trial", elem_id="trial")
@@ -39,12 +56,13 @@ def trials(shell: Shell) -> None:
         provenance = gr.HTML()
     with gr.Accordion("Training rows", open=False):
         with gr.Row():
-            words = gr.Textbox(label="Search the rows", max_lines=1)
+            words = gr.Textbox(label="Search the rows", value="", max_lines=1)
             page = gr.Number(value=1, label="Page of fifty", precision=0, minimum=1)
         where = gr.Markdown()
         rows = gr.HTML()
     with gr.Accordion("Configuration and logs", open=False):
         name = gr.Dropdown(choices=list(trial_parts.LOGS), value=next(iter(trial_parts.LOGS)), label="File")
+        again = gr.Button("Read it again", size="sm")
         log = gr.Textbox(label="Its end", lines=12, max_lines=24, interactive=False)
 
     def offer(run: str | None, chosen: int | None) -> Any:
@@ -58,11 +76,11 @@ def trials(shell: Shell) -> None:
         part = trial_parts.parts(newest(place, run), chosen)
         return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
 
-    def show_rows(run: str | None, chosen: int | None, sought: str, at: float | None) -> tuple[Any, ...]:
+    def show_rows(run: str | None, chosen: int | None, sought: str | None, at: float | None) -> tuple[Any, ...]:
         if not run or chosen is None:
             return "", ""
         part = trial_parts.parts(newest(place, run), chosen)
-        found = trial_parts.training_rows(place.folder(run), part, sought, int(at or 1))
+        found = trial_parts.training_rows(place.folder(run), part, sought or "", int(at or 1))
         return f"Rows {found.says}, page {found.number} of {found.pages}.", trial_parts.rows_html(found)
 
     def show_log(run: str | None, chosen: int | None, file: str) -> str:
@@ -70,13 +88,13 @@ def trials(shell: Shell) -> None:
             return ""
         return trial_parts.log(place.folder(run), trial_parts.parts(newest(place, run), chosen), file)
 
-    listen([shell.news.change], offer, [shell.run, number], [number])
-    listen([shell.news.change, number.change], show, [shell.run, number], [about, checks, provenance])
+    listen([seen.change], offer, [shell.run, number], [number])
+    listen([seen.change, number.change], show, [shell.run, number], [about, checks, provenance])
     listen([number.change, words.submit, page.change], show_rows, [shell.run, number, words, page], [where, rows])
-    listen([shell.news.change, number.change, name.change], show_log, [shell.run, number, name], [log])
+    listen([seen.change, number.change, name.change, again.click], show_log, [shell.run, number, name], [log])
 
 
-def outputs(shell: Shell) -> None:
+def outputs(shell: Shell, seen: gr.State) -> None:
     """Two models side by side on the same questions."""
     place = shell.place
     with gr.Row():
@@ -85,7 +103,7 @@ def outputs(shell: Shell) -> None:
     turn = gr.Radio(choices=list(TURNS), value=TURNS[0], label="What became of it", info=TURNS_SAY)
     with gr.Row():
         kind = gr.Dropdown(choices=list(KINDS), value=ANY, label="Error of the second model")
-        words = gr.Textbox(label="Search questions and answers", max_lines=1)
+        words = gr.Textbox(label="Search questions and answers", value="", max_lines=1)
         page = gr.Number(value=1, label="Page of fifty", precision=0, minimum=1)
     where = gr.Markdown()
     cards = gr.HTML()
@@ -101,25 +119,31 @@ def outputs(shell: Shell) -> None:
         )
 
     def show(
-        run: str | None, before: str | None, after: str | None, turned: str, wrong: str, sought: str, at: float | None
+        run: str | None,
+        before: str | None,
+        after: str | None,
+        turned: str,
+        wrong: str,
+        sought: str | None,
+        at: float | None,
     ) -> tuple[Any, ...]:
         if not run or not before or not after:
             return NOTHING, "", ""
         both = samples.side_by_side(place.folder(run), newest(place, run), before, after)
-        found = both.find(samples.turn_of(turned), wrong, sought, int(at or 1))
+        found = both.find(samples.turn_of(turned), wrong, sought or "", int(at or 1))
         counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
         says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
         return says, samples.html(found, both, before, after), samples.errors_html(both, before, after)
 
     asked = [shell.run, first, second, turn, kind, words, page]
-    listen([shell.news.change], offer, [shell.run, first, second], [first, second])
+    listen([seen.change], offer, [shell.run, first, second], [first, second])
     listen(
         [first.change, second.change, turn.change, kind.change, words.submit, page.change], show, asked,
         [where, cards, errors], progress="minimal",
     )  # fmt: skip
 
 
-def files(shell: Shell) -> None:
+def files(shell: Shell, seen: gr.State) -> None:
     """The report, and what can be taken away."""
     place = shell.place
     name = gr.Dropdown(choices=[], label="Take a file", elem_id="offered")
@@ -136,5 +160,5 @@ def files(shell: Shell) -> None:
         path = downloads.take(place, place.folder(run), newest(place, run), chosen or "")
         return gr.update(value=path, visible=True)
 
-    listen([shell.news.change], offer, [shell.run], [name, file, report])
+    listen([seen.change], offer, [shell.run], [name, file, report])
     listen([take.click], hand_out, [shell.run, name], [file], progress="minimal", limit=1)
