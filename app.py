@@ -102,10 +102,10 @@ def serve(doorway: Doorway, home: Path, module: str, equip: Equip | None) -> Non
     from starlette.middleware import Middleware
 
     from graph.page.door import Door, Throttle
-    from graph.page.draft import LARGEST_BYTES
     from graph.page.place import Place
     from graph.page.shell import CSS, THEME_FONTS, page
     from graph.page.tabs import TABS
+    from graph.page.uploads import LARGEST_BYTES
     from graph.workshop import workshop
 
     place = Place(doorway.runs, doorway.cache, home / "files", module, equip or workshop)

@@ -9,7 +9,10 @@ import pytest
 
 from graph.edits import EDITS, edited
 from graph.page import checkpoints
+from graph.page.escaped import markdown
 from graph.runner import open_database
+from graph.runs import read_state
+from graph.snapshot import write_snapshot
 from memory.errors import InputError, RunBusyError
 from memory.events import Events
 from memory.layout import RunFolder, read_record
@@ -19,8 +22,13 @@ from tests import example_run
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    folder = RunFolder(tmp_path_factory.mktemp("runs") / "old")
-    example_run.play(folder)
+    return played(RunFolder(tmp_path_factory.mktemp("runs") / "old"))
+
+
+def played(folder: RunFolder, steps: int = len(example_run.STEPS)) -> RunFolder:
+    """A run with so many of its nodes done, and its snapshot."""
+    example_run.play(folder, steps)
+    write_snapshot(folder, read_state(folder), [])
     return folder
 
 
@@ -48,8 +56,7 @@ def test_a_checkpoint_is_opened_with_its_plan_trials_and_lessons(finished: RunFo
 
 
 def test_a_run_that_is_at_work_elsewhere_shows_its_events_and_says_why(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "busy")
-    example_run.play(folder, steps=3)
+    folder = played(RunFolder(tmp_path / "busy"), steps=3)
     Events(folder.events).emit("note", "a line of the run")
     Events(folder.events).emit("progress", "training", done=1, total=2)
     with open_database(folder):
@@ -62,8 +69,7 @@ def test_a_run_that_is_at_work_elsewhere_shows_its_events_and_says_why(tmp_path:
 
 
 def test_a_fork_takes_the_fields_that_were_changed_and_leaves_the_run_alone(tmp_path: Path) -> None:
-    source = RunFolder(tmp_path / "old")
-    example_run.play(source)
+    source = played(RunFolder(tmp_path / "old"))
     checkpoint = at(source, "trial 3 planned")
     state, entry = checkpoints.state_at(source, checkpoint)
     before = checkpoints.values(state, entry)
@@ -74,7 +80,9 @@ def test_a_fork_takes_the_fields_that_were_changed_and_leaves_the_run_alone(tmp_
     assert origin.edits == ("budget=40m", "plan.learning_rate=0.002")
     assert read_record(target.trial(3) / "plan.json", Plan).training.learning_rate == 0.002
     assert checkpoints.state_at(source, checkpoint)[0]["plan"] == state["plan"]
+    assert checkpoints.past(target).busy == checkpoints.NOT_BEGUN
     shutil.rmtree(source.root)
+    write_snapshot(target, read_state(target), [])
     assert checkpoints.past(target).entries[0].happened.startswith("edited by hand")
 
 
@@ -117,7 +125,5 @@ def test_a_closed_list_of_values_can_be_chosen_from() -> None:
 
 
 def test_what_models_wrote_is_no_markup_in_a_state() -> None:
-    from graph.page.escaped import markdown
-
     assert "![" not in markdown("![x](http://elsewhere/x.png) <img src=x>")
     assert "<" not in markdown("<script>alert(1)</script>")

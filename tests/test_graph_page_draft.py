@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from graph.page import draft
-from graph.page.draft import Form, Uploads
+from graph.page.draft import Form
+from graph.page.uploads import Uploads, accept, columns
 from memory.errors import InputError
 from tests.own_tasks import labelled, questions, write_rows
 from tools.own_task.splitting import HELD_OUT
@@ -36,7 +37,7 @@ def write_parquet(path: Path, sql: str) -> None:
 
 def test_an_upload_is_guessed_and_its_first_rows_become_ten_prompts(uploads: Uploads) -> None:
     proposed = form(uploads)
-    assert draft.columns(uploads) == ["question", "answer"]
+    assert columns(uploads.train) == ["question", "answer"]
     assert (proposed.name, proposed.answer, proposed.metric) == ("support-tickets", "answer", "exact_match")
     assert proposed.answers == "billing\nbugs"
     shown = draft.prompts(draft.look(proposed, uploads))
@@ -134,7 +135,7 @@ def test_an_upload_is_what_its_content_says(tmp_path: Path, name: str, content: 
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=why):
-        draft.accept(path)
+        accept(path)
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -
     with path.open("wb") as file:
         file.truncate(2**30)  # a gigabyte that takes no space
     with pytest.raises(InputError, match="has 1,024 MiB, more than 100"):
-        draft.accept(path)
+        accept(path)
 
 
 def test_a_small_parquet_file_that_unpacks_to_millions_of_rows_is_refused(tmp_path: Path) -> None:
@@ -150,13 +151,13 @@ def test_a_small_parquet_file_that_unpacks_to_millions_of_rows_is_refused(tmp_pa
     write_parquet(path, "SELECT 'x' AS question, 'y' AS answer FROM range(3_000_000)")
     assert path.stat().st_size < 100_000
     with pytest.raises(InputError, match="unpacks to 3,000,000 rows"):
-        draft.accept(path)
+        accept(path)
 
 
 def test_a_parquet_file_becomes_a_task(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     write_parquet(path, "SELECT 'What is item ' || i AS question, 'thing ' || i AS answer FROM range(40) t(i)")
-    uploads = Uploads(draft.accept(path))
+    uploads = Uploads(accept(path))
     assert draft.prompts(draft.look(form(uploads), uploads)).count("the gold scores 1;") == 10
 
 

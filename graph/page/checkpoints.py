@@ -9,13 +9,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import get_args
 
+from graph.background import held
 from graph.edits import Edit, edit, editable
 from graph.fork import fork
 from graph.history import Entry, changes, history, resolve
 from graph.page import escaped
-from graph.runner import Graph, compiled, config_of, open_database, state_of
+from graph.page.paging import Stamped, stamped
+from graph.runner import compiled, config_of, open_database, state_of
 from graph.runs import new_run, past_events
 from graph.values import in_words
 from memory.errors import RunBusyError
@@ -29,6 +32,7 @@ HEAD = ("When", "Node", "What happened", "Next", "Checkpoint")
 TOLD = frozenset({"run", "node", "check", "score", "decision", "note"})
 """Kinds of events that say what has happened; progress and losses are of the moment."""
 LAST_EVENTS = 200
+NOT_BEGUN = "This run has not come to its first checkpoint yet."
 AT_WORK = (
     "This run is at work in a process of its own, and only that process can read its checkpoints. They stand here as "
     "soon as it ends, stops or waits no longer; until then, what has happened so far, newest first."
@@ -50,9 +54,12 @@ class Past:
 
 def past(folder: RunFolder) -> Past:
     """The checkpoints of a run. Raises InputError for a run of another version, StorageError."""
+    if not folder.snapshot.exists():  # the database of a run that is about to begin is left to its process
+        return Past((), NOT_BEGUN)
+    if held(folder):
+        return Past((), AT_WORK)
     try:
-        with _turn, open_database(folder) as database:
-            return Past(tuple(reversed(_entries(compiled(database), folder))))
+        return Past(_entries(folder, stamped(folder.snapshot)))
     except RunBusyError:
         return Past((), AT_WORK)
 
@@ -60,12 +67,11 @@ def past(folder: RunFolder) -> Past:
 def state_at(folder: RunFolder, checkpoint: str) -> tuple[State, Entry]:
     """The state at a checkpoint, and the checkpoint. Raises InputError where there is none of that id, RunBusyError,
     StorageError."""
+    found = resolve(past(folder).entries, checkpoint, folder.id)
+    place = config_of(folder)
+    place["configurable"]["checkpoint_id"] = found.checkpoint_id
     with _turn, open_database(folder) as database:
-        graph = compiled(database)
-        found = resolve(_entries(graph, folder), checkpoint, folder.id)
-        place = config_of(folder)
-        place["configurable"]["checkpoint_id"] = found.checkpoint_id
-        return State(**graph.get_state(place).values), found  # type: ignore[typeddict-item]
+        return State(**compiled(database).get_state(place).values), found  # type: ignore[typeddict-item]
 
 
 def grow(source: RunFolder, checkpoint: str, edits: Sequence[Edit]) -> tuple[RunFolder, Origin]:
@@ -149,6 +155,11 @@ def when(at: float) -> str:
     return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _entries(graph: Graph, folder: RunFolder) -> list[Entry]:
-    state_of(graph, folder)  # refuses a run of another version
-    return history(graph, folder)
+@lru_cache(maxsize=8)
+def _entries(folder: RunFolder, written: Stamped) -> tuple[Entry, ...]:
+    """Newest first. Every state of the run is read for it, so it is done once: whoever writes a checkpoint writes the
+    snapshot, too."""
+    with _turn, open_database(folder) as database:
+        graph = compiled(database)
+        state_of(graph, folder)  # refuses a run of another version
+        return tuple(reversed(history(graph, folder)))

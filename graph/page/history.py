@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -21,7 +22,6 @@ Key = tuple[str, bool, int]
 """A run, whether a process is at work on it, and when it was last written: what the tab shows depends on it."""
 WIDTHS = ("17%", "13%", "44%", "13%", "13%")
 """Of the columns."""
-NOT_BEGUN = "This run has not come to its first checkpoint yet."
 FORK = (
     "The new run goes on from this checkpoint with what you change here; the old one stays as it is. Its sealed test "
     "holds the same questions as the old run's, so a second look at them is noted in its report."
@@ -30,18 +30,13 @@ FORK = (
 
 def layout(shell: Shell) -> None:
     """Build the tab."""
-    place = shell.place
-    key = gr.State(None)
+    place, key = shell.place, gr.State(None)
     status = gr.Markdown()
     resume = gr.Button("Go on with this run", visible=False)
     table = gr.Dataframe(
-        headers=list(HEAD),
-        interactive=False,
-        wrap=True,
-        show_search="filter",
-        label="What happened",
+        headers=list(HEAD), interactive=False, wrap=True, show_search="filter", label="What happened",
         column_widths=list(WIDTHS),
-    )
+    )  # fmt: skip
     chosen = gr.Dropdown(
         choices=[], label="Open a checkpoint", info="or click its line above", visible=False, elem_id="checkpoint"
     )
@@ -51,44 +46,71 @@ def layout(shell: Shell) -> None:
         with gr.Row():
             fields = [_field(name) for name in EDITS]
         go = gr.Button("Fork and start", variant="primary")
+    listen(
+        [shell.tick.tick, shell.run.change], partial(looked, place), [shell.run, key],
+        [key, status, resume, table, chosen],
+    )  # fmt: skip
+    listen([table.select], picked, [], [chosen])
+    listen([chosen.change], partial(opened, place), [shell.run, chosen], [told, fork, *fields])
+    listen([go.click], partial(grown, place), [shell.run, chosen, *fields], [shell.run, chosen], limit=1)
+    listen([resume.click], partial(gone_on, place), [shell.run], [resume], limit=1)
 
-    def look(run: str | None, before: Key | None) -> tuple[Any, ...]:
-        now = key_of(place, run)
-        return (gr.skip(),) * 5 if now == before else (now, *shown(place, run))
 
-    def opened(run: str | None, checkpoint: str | None) -> tuple[Any, ...]:
-        if not checkpoint:
-            return ("", gr.update(visible=False), *(gr.skip() for _ in EDITS))
-        state, entry = checkpoints.state_at(place.folder(run), checkpoint)
-        values = checkpoints.values(state, entry)
-        filled = [gr.update(visible=name in values, value=values.get(name, "")) for name in EDITS]
-        return (checkpoints.in_full(state, entry), gr.update(visible=entry.following is not None), *filled)
+# --- what happens ---------------------------------------------------------------------------------------------------
 
-    def pick(event: gr.SelectData) -> str | None:
-        return event.row_value[HEAD.index("Checkpoint")] or None
 
-    def grow(run: str | None, checkpoint: str | None, *given: str | None) -> tuple[Any, ...]:
-        source = place.folder(run)
-        if not checkpoint:
-            raise InputError("no checkpoint is open", "Choose one above.")
-        before = checkpoints.values(*checkpoints.state_at(source, checkpoint))
-        edits = checkpoints.edits_of(before, {name: text or "" for name, text in zip(EDITS, given, strict=True)})
-        target, origin = checkpoints.grow(source, checkpoint, edits)
-        background.resume(target, background.Launch(place.module))
-        gr.Info(f"Run {target.id} grows from {origin}.")
-        return gr.update(choices=place.ids(), value=target.id), None
+def looked(place: Place, run: str | None, before: Key | None) -> tuple[Any, ...]:
+    """Key, status, resume button, table and choice of checkpoints, where they have changed. Raises InputError,
+    StorageError."""
+    now = key_of(place, run)
+    if now == before:
+        return (gr.skip(),) * 5
+    if now is None:
+        return now, "No run is chosen.", gr.update(visible=False), [], _choice(())
+    folder = place.folder(run)
+    past = checkpoints.past(folder)
+    rows = checkpoints.event_rows(folder) if past.busy else checkpoints.rows(past.entries)
+    resume = gr.update(visible=may_go_on(folder, past))
+    return now, markdown(status_of(folder, past)), resume, rows, _choice(checkpoints.choices(past.entries))
 
-    def go_on(run: str | None) -> Any:
-        folder = place.folder(run)
-        background.resume(folder, background.Launch(place.module))
-        gr.Info(f"Run {folder.id} goes on.")
-        return gr.update(visible=False)
 
-    listen([shell.tick.tick, shell.run.change], look, [shell.run, key], [key, status, resume, table, chosen])
-    listen([table.select], pick, [], [chosen])
-    listen([chosen.change], opened, [shell.run, chosen], [told, fork, *fields])
-    listen([go.click], grow, [shell.run, chosen, *fields], [shell.run, chosen], limit=1)
-    listen([resume.click], go_on, [shell.run], [resume], limit=1)
+def picked(event: gr.SelectData) -> str | None:
+    """The checkpoint of the line that was clicked."""
+    return event.row_value[HEAD.index("Checkpoint")] or None
+
+
+def opened(place: Place, run: str | None, checkpoint: str | None) -> tuple[Any, ...]:
+    """A checkpoint in words, the part for a fork, and its fields as they stand there. Raises InputError."""
+    if not checkpoint:
+        return ("", gr.update(visible=False), *(gr.skip() for _ in EDITS))
+    state, entry = checkpoints.state_at(place.folder(run), checkpoint)
+    values = checkpoints.values(state, entry)
+    filled = [gr.update(visible=name in values, value=values.get(name, "")) for name in EDITS]
+    return (checkpoints.in_full(state, entry), gr.update(visible=entry.following is not None), *filled)
+
+
+def grown(place: Place, run: str | None, checkpoint: str | None, *given: str | None) -> tuple[Any, ...]:
+    """Fork with the fields that differ, start the new run, and choose it. Raises InputError, StorageError."""
+    source = place.folder(run)
+    if not checkpoint:
+        raise InputError("no checkpoint is open", "Choose one above.")
+    before = checkpoints.values(*checkpoints.state_at(source, checkpoint))
+    edits = checkpoints.edits_of(before, {name: text or "" for name, text in zip(EDITS, given, strict=True)})
+    target, origin = checkpoints.grow(source, checkpoint, edits)
+    background.resume(target, background.Launch(place.module))
+    gr.Info(markdown(f"Run {target.id} grows from {origin}."))
+    return gr.update(choices=place.ids(), value=target.id), None
+
+
+def gone_on(place: Place, run: str | None) -> Any:
+    """Resume the run. Raises InputError, RunBusyError."""
+    folder = place.folder(run)
+    background.resume(folder, background.Launch(place.module))
+    gr.Info(f"Run {folder.id} goes on.")
+    return gr.update(visible=False)
+
+
+# --- where a run stands ---------------------------------------------------------------------------------------------
 
 
 def key_of(place: Place, run: str | None) -> Key | None:
@@ -98,25 +120,6 @@ def key_of(place: Place, run: str | None) -> Key | None:
     folder = place.folder(run)
     file = folder.events if folder.events.exists() else folder.task
     return folder.id, background.held(folder), stamped(file).changed
-
-
-def shown(place: Place, run: str | None) -> tuple[Any, ...]:
-    """Status, resume button, table and choice of checkpoints. Raises InputError, StorageError."""
-    if not run:
-        return "No run is chosen.", gr.update(visible=False), [], gr.update(choices=[], value=None, visible=False)
-    folder = place.folder(run)
-    past = past_of(folder)
-    if past.busy:
-        rows, choice = checkpoints.event_rows(folder), gr.update(choices=[], value=None, visible=False)
-    else:
-        rows = checkpoints.rows(past.entries)
-        choice = gr.update(choices=checkpoints.choices(past.entries), value=None, visible=True)
-    return markdown(status_of(folder, past)), gr.update(visible=may_go_on(folder, past)), rows, choice
-
-
-def past_of(folder: RunFolder) -> Past:
-    """The checkpoints; the database of a run that is about to begin is left to its process."""
-    return checkpoints.past(folder) if folder.snapshot.exists() else Past((), NOT_BEGUN)
 
 
 def may_go_on(folder: RunFolder, past: Past) -> bool:
@@ -136,6 +139,10 @@ def status_of(folder: RunFolder, past: Past) -> str:
         f"Run {folder.id} stopped before {last.following}: {len(past.entries)} checkpoints, newest first. "
         "It can go on from the last one, also if it was started from the command line."
     )
+
+
+def _choice(choices: Any) -> Any:
+    return gr.update(choices=list(choices), value=None, visible=bool(choices))
 
 
 def _field(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -11,6 +12,7 @@ from graph.page.newest import newest
 from graph.page.place import Place
 from graph.page.samples import ANY, KINDS, TURNS
 from graph.page.shell import Shell, listen
+from graph.page.trial_parts import LOGS
 
 Stamp = tuple[str, int]
 NOTHING = "Nothing to look into yet: the untouched model is measured first."
@@ -29,20 +31,7 @@ def layout(shell: Shell) -> None:
             outputs(shell, seen)
         with gr.Tab("Report and files"):
             files(shell, seen)
-
-    def look(run: str | None, before: Stamp | None) -> Any:
-        now = stamp(shell.place, run)
-        return gr.skip() if now == before else now
-
-    listen([shell.news.change], look, [shell.run, seen], [seen])
-
-
-def stamp(place: Place, run: str | None) -> Stamp | None:
-    """What all of the tab depends on: a run, and when its state was written. Raises InputError."""
-    if not run:
-        return None
-    path = place.folder(run).snapshot
-    return run, path.stat().st_mtime_ns if path.exists() else 0
+    listen([shell.news.change], partial(looked, shell.place), [shell.run, seen], [seen])
 
 
 def trials(shell: Shell, seen: gr.State) -> None:
@@ -56,109 +45,131 @@ def trials(shell: Shell, seen: gr.State) -> None:
         provenance = gr.HTML()
     with gr.Accordion("Training rows", open=False):
         with gr.Row():
-            words = gr.Textbox(label="Search the rows", value="", max_lines=1)
-            page = gr.Number(value=1, label="Page of fifty", precision=0, minimum=1)
+            words, page = _search("Search the rows")
         where = gr.Markdown()
         rows = gr.HTML()
     with gr.Accordion("Configuration and logs", open=False):
-        name = gr.Dropdown(choices=list(trial_parts.LOGS), value=next(iter(trial_parts.LOGS)), label="File")
+        name = gr.Dropdown(choices=list(LOGS), value=next(iter(LOGS)), label="File")
         again = gr.Button("Read it again", size="sm")
         log = gr.Textbox(label="Its end", lines=12, max_lines=24, interactive=False)
-
-    def offer(run: str | None, chosen: int | None) -> Any:
-        choices = trial_parts.choices(newest(place, run)) if run else []
-        known = [value for _, value in choices]
-        return gr.update(choices=choices, value=chosen if chosen in known else next(iter(known), None))
-
-    def show(run: str | None, chosen: int | None) -> tuple[Any, ...]:
-        if not run or chosen is None:
-            return NOTHING, "", ""
-        part = trial_parts.parts(newest(place, run), chosen)
-        return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
-
-    def show_rows(run: str | None, chosen: int | None, sought: str | None, at: float | None) -> tuple[Any, ...]:
-        if not run or chosen is None:
-            return "", ""
-        part = trial_parts.parts(newest(place, run), chosen)
-        found = trial_parts.training_rows(place.folder(run), part, sought or "", int(at or 1))
-        return f"Rows {found.says}, page {found.number} of {found.pages}.", trial_parts.rows_html(found)
-
-    def show_log(run: str | None, chosen: int | None, file: str) -> str:
-        if not run or chosen is None:
-            return ""
-        return trial_parts.log(place.folder(run), trial_parts.parts(newest(place, run), chosen), file)
-
-    listen([seen.change], offer, [shell.run, number], [number])
-    listen([seen.change, number.change], show, [shell.run, number], [about, checks, provenance])
-    listen([number.change, words.submit, page.change], show_rows, [shell.run, number, words, page], [where, rows])
-    listen([seen.change, number.change, name.change, again.click], show_log, [shell.run, number, name], [log])
+    one = [shell.run, number]
+    listen([seen.change], partial(trials_of, place), one, [number])
+    listen([seen.change, number.change], partial(trial, place), one, [about, checks, provenance])
+    listen([number.change, words.submit, page.change], partial(rows_of, place), [*one, words, page], [where, rows])
+    listen([seen.change, number.change, name.change, again.click], partial(log_of, place), [*one, name], [log])
 
 
 def outputs(shell: Shell, seen: gr.State) -> None:
     """Two models side by side on the same questions."""
-    place = shell.place
     with gr.Row():
         first = gr.Dropdown(choices=[], label="First model", elem_id="first")
         second = gr.Dropdown(choices=[], label="Second model", elem_id="second")
     turn = gr.Radio(choices=list(TURNS), value=TURNS[0], label="What became of it", info=TURNS_SAY)
     with gr.Row():
         kind = gr.Dropdown(choices=list(KINDS), value=ANY, label="Error of the second model")
-        words = gr.Textbox(label="Search questions and answers", value="", max_lines=1)
-        page = gr.Number(value=1, label="Page of fifty", precision=0, minimum=1)
+        words, page = _search("Search questions and answers")
     where = gr.Markdown()
     cards = gr.HTML()
     with gr.Accordion("Kinds of errors", open=False):
         errors = gr.HTML()
-
-    def offer(run: str | None, before: str | None, after: str | None) -> tuple[Any, ...]:
-        names = list(samples.models(newest(place, run))) if run else []
-        usual = samples.usual(names) or (None, None)
-        return tuple(
-            gr.update(choices=names, value=chosen if chosen in names else other)
-            for chosen, other in zip((before, after), usual, strict=True)
-        )
-
-    def show(
-        run: str | None,
-        before: str | None,
-        after: str | None,
-        turned: str,
-        wrong: str,
-        sought: str | None,
-        at: float | None,
-    ) -> tuple[Any, ...]:
-        if not run or not before or not after:
-            return NOTHING, "", ""
-        both = samples.side_by_side(place.folder(run), newest(place, run), before, after)
-        found = both.find(samples.turn_of(turned), wrong, sought or "", int(at or 1))
-        counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
-        says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
-        return says, samples.html(found, both, before, after), samples.errors_html(both, before, after)
-
-    asked = [shell.run, first, second, turn, kind, words, page]
-    listen([seen.change], offer, [shell.run, first, second], [first, second])
+    models = [shell.run, first, second]
+    listen([seen.change], partial(models_of, shell.place), models, [first, second])
     listen(
-        [first.change, second.change, turn.change, kind.change, words.submit, page.change], show, asked,
-        [where, cards, errors], progress="minimal",
+        [first.change, second.change, turn.change, kind.change, words.submit, page.change],
+        partial(compared, shell.place), [*models, turn, kind, words, page], [where, cards, errors], progress="minimal",
     )  # fmt: skip
 
 
 def files(shell: Shell, seen: gr.State) -> None:
     """The report, and what can be taken away."""
-    place = shell.place
     name = gr.Dropdown(choices=[], label="Take a file", elem_id="offered")
     take = gr.Button("Get it ready")
     file = gr.File(label="Ready", interactive=False, visible=False)
     report = gr.Markdown()
+    listen([seen.change], partial(files_of, shell.place), [shell.run], [name, file, report])
+    listen([take.click], partial(taken, shell.place), [shell.run, name], [file], progress="minimal", limit=1)
 
-    def offer(run: str | None) -> tuple[Any, ...]:
-        names = list(downloads.offered(place.folder(run), newest(place, run))) if run else []
-        written = downloads.report(place.folder(run)) if run else ""
-        return gr.update(choices=names, value=next(iter(names), None)), gr.update(visible=False), written
 
-    def hand_out(run: str | None, chosen: str | None) -> Any:
-        path = downloads.take(place, place.folder(run), newest(place, run), chosen or "")
-        return gr.update(value=path, visible=True)
+# --- what is shown: each raises InputError for what a browser should not have sent, and StorageError ----------------
 
-    listen([seen.change], offer, [shell.run], [name, file, report])
-    listen([take.click], hand_out, [shell.run, name], [file], progress="minimal", limit=1)
+
+def looked(place: Place, run: str | None, before: Stamp | None) -> Any:
+    """What all of the tab depends on, where it has changed: a run, and when its state was written."""
+    path = place.folder(run).snapshot if run else None
+    now = (run, path.stat().st_mtime_ns if path.exists() else 0) if path else None
+    return gr.skip() if now == before else now
+
+
+def trials_of(place: Place, run: str | None, chosen: int | None) -> Any:
+    """The trials to choose from; the newest one at first."""
+    choices = trial_parts.choices(newest(place, run)) if run else []
+    known = [value for _, value in choices]
+    return gr.update(choices=choices, value=chosen if chosen in known else next(iter(known), None))
+
+
+def trial(place: Place, run: str | None, chosen: int | None) -> tuple[str, str, str]:
+    """What came of a trial, its checks, and where its data come from."""
+    if not run or chosen is None:
+        return NOTHING, "", ""
+    part = trial_parts.parts(newest(place, run), chosen)
+    return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
+
+
+def rows_of(
+    place: Place, run: str | None, chosen: int | None, words: str | None, page: float | None
+) -> tuple[str, str]:
+    """Training rows, and where in the file we are."""
+    if not run or chosen is None:
+        return "", ""
+    part = trial_parts.parts(newest(place, run), chosen)
+    found = trial_parts.training_rows(place.folder(run), part, words or "", int(page or 1))
+    return f"Rows {found.says}, page {found.number} of {found.pages}.", trial_parts.rows_html(found)
+
+
+def log_of(place: Place, run: str | None, chosen: int | None, name: str) -> str:
+    """The end of a file."""
+    if not run or chosen is None:
+        return ""
+    return trial_parts.log(place.folder(run), trial_parts.parts(newest(place, run), chosen), name)
+
+
+def models_of(place: Place, run: str | None, first: str | None, second: str | None) -> tuple[Any, ...]:
+    """The models to choose from; the untouched one and the newest trial at first."""
+    names = list(samples.models(newest(place, run))) if run else []
+    usual = samples.usual(names) or (None, None)
+    return tuple(
+        gr.update(choices=names, value=chosen if chosen in names else other)
+        for chosen, other in zip((first, second), usual, strict=True)
+    )
+
+
+def compared(
+    place: Place, run: str | None, first: str | None, second: str | None, turn: str, kind: str, words: str | None,
+    page: float | None,
+) -> tuple[str, str, str]:  # fmt: skip
+    """Outputs side by side, counts, and kinds of errors."""
+    if not run or not first or not second:
+        return NOTHING, "", ""
+    both = samples.side_by_side(place.folder(run), newest(place, run), first, second)
+    found = both.find(samples.turn_of(turn), kind, words or "", int(page or 1))
+    counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
+    says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
+    return says, samples.html(found, both, first, second), samples.errors_html(both, first, second)
+
+
+def files_of(place: Place, run: str | None) -> tuple[Any, ...]:
+    """What can be taken away, and the report."""
+    names = list(downloads.offered(place.folder(run), newest(place, run))) if run else []
+    report = downloads.report(place.folder(run)) if run else ""
+    return gr.update(choices=names, value=next(iter(names), None)), gr.update(visible=False), report
+
+
+def taken(place: Place, run: str | None, name: str | None) -> Any:
+    """A file, ready to be taken."""
+    path = downloads.take(place, place.folder(run), newest(place, run), name or "")
+    return gr.update(value=path, visible=True)
+
+
+def _search(label: str) -> tuple[gr.Textbox, gr.Number]:
+    words = gr.Textbox(label=label, value="", max_lines=1, info="press Enter")
+    return words, gr.Number(value=1, label="Page of fifty", precision=0, minimum=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -13,7 +14,7 @@ from graph.page import tryout
 from graph.page.escaped import markdown
 from graph.page.place import Place
 from graph.page.shell import Shell, listen
-from graph.page.tryout import Message, Tryout
+from graph.page.tryout import Answers, Message, Tryout
 from graph.runs import all_runs
 from graph.settings import Settings
 from memory.errors import InputError
@@ -30,8 +31,7 @@ def layout(shell: Shell) -> None:
     there = Tryout(place.equip, place.cache, lambda: any(map(background.held, all_runs(place.runs))))
     gr.Markdown(SAYS)
     with gr.Row():
-        base = _chat("Base model")
-        tuned = _chat("Tuned model")
+        base, tuned = _chat("Base model"), _chat("Tuned model")
     status = gr.Markdown()
     text = gr.Textbox(label="Question", lines=4, max_lines=12, elem_id="question")
     with gr.Row():
@@ -39,30 +39,33 @@ def layout(shell: Shell) -> None:
         another = gr.Button("Another question")
         clear = gr.Button("Start over")
     item = gr.State("")
-
-    def fill(run: str | None, seen: str) -> tuple[str, str, str]:
-        found = tryout.question(place.folder(run), seen) if run else None
-        if found is None:
-            return "", "", ""
-        return found.prompt, found.id, markdown(f"Validation item {found.id}; the right answer is: {found.answer}")
-
-    def answer(
-        run: str | None, question: str, before_base: Sequence[Any], before_tuned: Sequence[Any], seen: str
-    ) -> Iterator[tuple[Any, ...]]:
-        asked = {"role": "user", "content": question.strip()}
-        if not asked["content"]:
-            raise InputError("the question is empty", "Write one, or take another question.")
-        done = finished_run(place, run)
-        chats = [[*messages(before), asked] for before in (before_base, before_tuned)]
-        said = tryout.Answers()
-        for said in there.ask(done, *chats):
-            yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
-        marks = tryout.marks(done, tryout.item(done.folder, seen), question, said)
-        yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), markdown(marks)
-
     listen([shell.run.change, clear.click], lambda: ([], []), [], [base, tuned])
-    listen([shell.run.change, another.click], fill, [shell.run, item], [text, item, status])
-    listen([ask.click], answer, [shell.run, text, base, tuned, item], [base, tuned, status])
+    listen([shell.run.change, another.click], partial(asked, place), [shell.run, item], [text, item, status])
+    listen([ask.click], partial(answered, place, there), [shell.run, text, base, tuned, item], [base, tuned, status])
+
+
+def asked(place: Place, run: str | None, seen: str) -> tuple[str, str, str]:
+    """A question of the benchmark, its id, and its right answer. Raises InputError, StorageError."""
+    found = tryout.question(place.folder(run), seen) if run else None
+    if found is None:
+        return "", "", ""
+    return found.prompt, found.id, markdown(f"Validation item {found.id}; the right answer is: {found.answer}")
+
+
+def answered(
+    place: Place, there: Tryout, run: str | None, question: str, base: Sequence[Any], tuned: Sequence[Any], item: str
+) -> Iterator[tuple[Any, ...]]:
+    """Both conversations as the answers come, and what is being done; at the end, what the benchmark says of them.
+    Raises InputError, ServerError, SetupError."""
+    if not question.strip():
+        raise InputError("the question is empty", "Write one, or take another question.")
+    done = finished_run(place, run)
+    chats = [[*messages(before), {"role": "user", "content": question.strip()}] for before in (base, tuned)]
+    said = Answers()
+    for said in there.ask(done, *chats):
+        yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
+    marks = tryout.marks(done, tryout.item(done.folder, item), question, said)
+    yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), markdown(marks)
 
 
 def finished_run(place: Place, run: str | None) -> Finished:
