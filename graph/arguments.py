@@ -51,6 +51,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         export_format=given.get("format", "merged"),
         destination=_path(given.get("to")),
         question=given["ask"][1] if action == "ask" else "",
+        says=given["answer"][1] if action == "answer" else "",
         port=given.get("port", 8000),
         json_output=given.get("json", False),
         plain=given.get("plain", False) or bool(environment.get("CI")),
@@ -98,7 +99,7 @@ def _stray(stray: str, action: Action) -> InputError:
         return InputError("--set has a meaning only with --fork", f"Write {fork}.")
     if owner != "start":
         return InputError(f"{_option(stray)} has a meaning only with {_option(owner)}", f"Give {_option(owner)}, too.")
-    keeps = action in ("resume", "history", "fork")
+    keeps = action in ("resume", "history", "fork", "answer")
     way_out = f"A run keeps its task; to change it, write {fork}." if keeps else "Give one of them."
     return InputError(f"{_option(stray)} and {_option(action)} exclude each other", way_out)
 
@@ -118,8 +119,8 @@ def _run(given: Mapping[str, Any], action: Action) -> tuple[Path, str, str]:
             raise InputError(
                 f"--fork {given['fork']} names no checkpoint", "Write RUN@CHECKPOINT; --history RUN lists checkpoints."
             )
-    elif action == "ask":
-        run = given["ask"][0]
+    elif action in ("ask", "answer"):
+        run = given[action][0]
     elif action not in ("start", "list", "new_task"):
         run = given[action]
     if "/" in run and "run_dir" not in given:

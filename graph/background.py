@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graph.message import needs_process, post
 from graph.runs import new_run
 from graph.snapshot import read_snapshot
 from memory.database import is_held
@@ -48,6 +49,24 @@ def resume(folder: RunFolder, launch: Launch = Launch()) -> None:
     if held(folder):
         raise RunBusyError(f"run {folder.id} is at work already", "Wait until it ends, or stop it.")
     _begin(folder, launch)
+
+
+def say(folder: RunFolder, text: str, launch: Launch = Launch()) -> str:
+    """Say something to a run, as `--answer` does; what will come of it, in words. Where no process holds the run, one
+    is started for it.
+
+    Raises InputError where it is not understood or can have no effect; where two answer one question, the second.
+    """
+    words = post(folder, text)
+    if needs_process(folder, text):
+        _begin(folder, launch)
+    return words
+
+
+def stop(folder: RunFolder, now: bool) -> str:
+    """Stop the process that holds the run: after the step at work, or at once. What will happen, in words. Raises
+    InputError where none holds it."""
+    return say(folder, "stop now" if now else "stop")
 
 
 def held(folder: RunFolder) -> bool:

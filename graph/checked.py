@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
+from graph.approval import asked, declined
 from memory.errors import TrialError
 from memory.records import NodeName
 from memory.state import Changes, State, failed
@@ -28,14 +29,23 @@ CHANGES = TypeAdapter(Changes)
 def checked(name: NodeName, node: Node, tools: Callable[[State], Deps]) -> GraphNode:
     """Give `node` its tools. LangGraph drops unknown keys and checkpoints invalid values; here both raise.
 
+    Where the task wants a person's yes before the node, that is asked first, so that nothing has happened when the
+    graph is interrupted; a no drops the plan, and the node does not run.
+
     A `TrialError` while a trial is in progress closes that trial as failed; every other error stops the run, which can
     be resumed.
     """
 
     def run(state: State) -> Changes:
         state = STATE.validate_python(state)  # a studio hands the task in as plain JSON
+        plan, answer = state.get("plan"), asked(name, state)
         deps = tools(state)
-        plan = state.get("plan")
+        said = [answer.wish(len(state.get("wishes", [])) + 1)] if answer else []
+        for wish in said:
+            deps.events.emit("said", wish.text)
+        if plan is not None and answer is not None and not answer.approve:
+            deps.events.emit("note", f"the plan of trial {plan.number} is declined")
+            return CHANGES.validate_python(declined(plan, said[0]), strict=True)
         deps.begin(name, plan.number if plan else None)
         try:
             changes = node(state, deps)
@@ -48,6 +58,7 @@ def checked(name: NodeName, node: Node, tools: Callable[[State], Deps]) -> Graph
             deps.ledger.record_trial(trial)
         for lesson in changes.get("lessons", []):
             deps.ledger.record_lesson(lesson)
+        changes["wishes"] = said
         changes["spent_seconds"] = deps.node_seconds()
         deps.ledger.record_run(state["task"], deps.model, state.get("spent_seconds", 0.0) + changes["spent_seconds"])
         deps.events.emit("node", f"{name} done", phase="end", value=changes["spent_seconds"])

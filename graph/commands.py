@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from graph import runner
-from graph.finished import resume_command
+from graph.approval import lines as lines_of_question
+from graph.finished import resume_command, run_command
 from graph.fork import fork
 from graph.handing_over import export, reproduce
 from graph.history import history, lines
 from graph.live import columns, open_view, people, tell
+from graph.message import needs_process, post
 from graph.new_task import new_task
 from graph.runs import all_runs, find, listing, new_run, past_events, summary
 from graph.serving import ask, serve
@@ -20,17 +22,21 @@ from graph.workshop import Equip
 from memory.errors import TunewrightError
 from memory.events import Listener
 from memory.layout import RunFolder, read_record
-from memory.records import Task
+from memory.records import Question, Task
 from tools.report import RunReport
 
-FINISHED, NOT_IMPROVED = 0, 3
+FINISHED, NOT_IMPROVED, WAITING = 0, 3, 4
 
 
 def start(settings: Settings, equip: Equip) -> int:
     """A new run."""
     task = settings.task()
     folder = new_run(settings.runs, task.benchmark)
-    return work(settings, equip, folder, task, lambda prepare, ears: runner.start(task, folder, prepare, ears))
+
+    def drive(prepare: runner.Prepare, ears: Sequence[Listener]) -> runner.RunResult:
+        return runner.start(task, folder, prepare, ears, settings.wait)
+
+    return work(settings, equip, folder, task, drive)
 
 
 def resume(settings: Settings, equip: Equip) -> int:
@@ -50,8 +56,18 @@ def grow(settings: Settings, equip: Equip) -> int:
 
 def go_on(settings: Settings, equip: Equip, folder: RunFolder) -> int:
     """Drive a run that exists to its end."""
-    task = read_record(folder.task, Task)
-    return work(settings, equip, folder, task, lambda prepare, ears: runner.resume(folder, prepare, ears))
+
+    def drive(prepare: runner.Prepare, ears: Sequence[Listener]) -> runner.RunResult:
+        return runner.resume(folder, prepare, ears, settings.wait)
+
+    return work(settings, equip, folder, read_record(folder.task, Task), drive)
+
+
+def answer(settings: Settings, equip: Equip) -> int:
+    """Say something to a run: the process that holds it reads it; a run that nobody holds goes on with it here."""
+    folder = find(settings.runs, settings.run)
+    tell(people(settings.json_output), post(folder, settings.says))
+    return go_on(settings, equip, folder) if needs_process(folder, settings.says) else FINISHED
 
 
 def work(
@@ -76,11 +92,24 @@ def work(
         if error.exit_code != 2:
             print(way_on(settings, folder), file=sys.stderr)
         return error.exit_code
+    if result.question is not None:
+        return ask_person(settings, folder, result.question)
     if settings.json_output:
         tell(sys.stdout, (folder.root / "report.json").read_text(encoding="utf-8").rstrip())
     for line in closing(folder):
         tell(out, line)
     return FINISHED if result.improved else NOT_IMPROVED
+
+
+def ask_person(settings: Settings, folder: RunFolder, question: Question) -> int:
+    """Show a question, and how to answer it."""
+    if settings.json_output:
+        tell(sys.stdout, question.model_dump_json(indent=2))
+    out = people(settings.json_output)
+    for line in ["", *lines_of_question(question), ""]:
+        tell(out, line)
+    tell(out, f"waiting for your answer: {run_command(settings, '--answer', folder.id, 'TEXT')}")
+    return WAITING
 
 
 def show_history(settings: Settings, equip: Equip) -> int:
@@ -108,6 +137,7 @@ ACTIONS: dict[Action, Callable[[Settings, Equip], int]] = {
     "start": start,
     "resume": resume,
     "fork": grow,
+    "answer": answer,
     "history": show_history,
     "list": show_list,
     "new_task": new_task,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 
 from graph.values import duration, in_words, near, positive, whole
 from memory.errors import InputError
-from memory.records import Budget, Change, DataRecipe, Plan, Record, Select, Task, TrainingRecipe
+from memory.records import Approval, Budget, Change, DataRecipe, Plan, Record, Select, Task, TrainingRecipe
 from memory.state import State
 
 BEFORE_DATA = ("data_engineer",)
@@ -42,11 +42,19 @@ def _field(key: str, record: type[Record], required: dict[str, object]) -> Calla
     return read
 
 
+def _place(text: str) -> Approval:
+    """Where the run waits for approval."""
+    if text not in get_args(Approval):
+        raise InputError(f"'{text}' is no value for approve", f"It should be {', '.join(get_args(Approval))}.")
+    return cast(Approval, text)
+
+
 EDITS: dict[str, Callable[[str], Any]] = {
     "budget": duration,
     "max_trials": positive,
     "sample_cap": positive,
     "seed": whole,
+    "approve": _place,
     "plan.rows": positive,
     "plan.balance": _field("plan.balance", Select, {"rows": 1}),
     **{
@@ -130,7 +138,7 @@ def difference(before: State, after: State) -> list[str]:
         words.append(f"budget {in_words(old.budget.seconds)} -> {in_words(new.budget.seconds)}")
     if old.budget.max_trials != new.budget.max_trials:
         words.append(f"max_trials {old.budget.max_trials} -> {new.budget.max_trials}")
-    words += _changed_fields("", old, new, ("sample_cap", "seed"))
+    words += _changed_fields("", old, new, ("sample_cap", "seed", "approve"))
     first, second = before.get("plan"), after.get("plan")
     if first and second:
         words += _changed_fields("plan.", _select(first.data), _select(second.data), ("rows", "balance"))

@@ -49,7 +49,12 @@ def finished(settings: Settings) -> Finished:
 
 def resume_command(settings: Settings, folder: RunFolder) -> str:
     """The exact command that goes on with a run."""
-    argv = ["python", "-m", "graph.run", "--resume", folder.id]
+    return run_command(settings, "--resume", folder.id)
+
+
+def run_command(settings: Settings, *words: str) -> str:
+    """The exact command that does something with a run in the same folder of runs."""
+    argv = ["python", "-m", "graph.run", *words]
     if settings.runs != Path("runs").absolute():
         argv += ["--run-dir", str(settings.runs)]
     return shlex.join(argv)

@@ -11,6 +11,7 @@ from graph.edits import Edit, edited
 from graph.history import history, resolve
 from graph.runner import compiled, config_of, open_database, saver_of, state_of
 from graph.runs import past_events
+from graph.steering import came_from
 from memory.checkpointer import copy_lineage
 from memory.errors import InputError, StorageError
 from memory.events import Event
@@ -46,8 +47,8 @@ def fork(source: RunFolder, checkpoint: str, edits: Sequence[Edit], target: RunF
             with open_database(target) as copy:
                 config = copy_lineage(saver_of(database), place, saver_of(copy), target.id)
                 if changes:
-                    # Said to come from the node that ran last, so that the routes decide anew on the edited state.
-                    compiled(copy).update_state(config, dict(changes), as_node=found.node or "__start__")
+                    # Entered as the work of a node that leads here, so that the routes decide anew on the edited state.
+                    compiled(copy).update_state(config, dict(changes), as_node=came_from(state, found.following))
                 state = state_of(compiled(copy), target)
                 Ledger(copy, target).rebuild(state)
             write_plan(target, state)

@@ -57,7 +57,7 @@ def entry(snapshot: StateSnapshot, parent: StateSnapshot | None, prefix: str) ->
     if "task" not in before:
         words = [begun(after["task"])]
     elif by_hand:
-        words = [f"edited by hand: {'; '.join(difference(before, after)) or 'nothing'}"]
+        words = said_or_edited(before, after)
     else:
         words = list(changes(before, after)) or [f"{node} changed nothing"]
     words += [f"then {task.name} stopped the run: {task.error}" for task in snapshot.tasks if task.error]
@@ -70,6 +70,14 @@ def entry(snapshot: StateSnapshot, parent: StateSnapshot | None, prefix: str) ->
         happened="; ".join(words),
         following=snapshot.next[0] if snapshot.next else None,
     )
+
+
+def said_or_edited(before: State, after: State) -> list[str]:
+    """What happened between two nodes: something was said, or values were edited."""
+    changed = difference(before, after)
+    if heard := list(said(before, after)):
+        return [*heard, *changed]
+    return [f"edited by hand: {'; '.join(changed) or 'nothing'}"]
 
 
 def resolve(entries: Sequence[Entry], prefix: str, run: str) -> Entry:
@@ -136,6 +144,9 @@ def common(one: str, other: str) -> int:
 def changes(before: State, after: State) -> Iterator[str]:
     """What a node changed."""
     plan = after.get("plan")
+    yield from said(before, after)
+    if plan is None and (refused := before.get("plan")) and before.get("trials", []) == after.get("trials", []):
+        yield f"the plan of trial {refused.number} is declined"
     if after.get("baseline") != before.get("baseline") and (baseline := after.get("baseline")):
         yield measured(baseline)
     if plan is not None and plan != before.get("plan"):
@@ -153,6 +164,11 @@ def changes(before: State, after: State) -> Iterator[str]:
         yield f"stopped: {stop}"
     if (test := after.get("test")) and test != before.get("test"):
         yield opened(test)
+
+
+def said(before: State, after: State) -> Iterator[str]:
+    """What a person said."""
+    yield from (f"said: {wish.text}" for wish in after.get("wishes", [])[len(before.get("wishes", [])) :])
 
 
 def begun(task: Task) -> str:

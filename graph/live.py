@@ -69,6 +69,8 @@ class Board:
             figure = f"{event.value:.3f} ± {event.stderr or 0:.3f}"
             of = event.says.replace(f"{figure} ", "")
             self._row(event, re.sub(r"\d+\.\d+", "", of), figure=figure, of=of)
+        elif event.kind == "budget" and event.value is not None:
+            self.budget_seconds = event.value
         elif event.kind == "decision" and event.trial is not None:
             self._decide(event)
         else:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, get_args
 from graph.edits import edit
 from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, duration, names, positive, share, whole
+from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
 from memory.records import Approval, TrainingRecipe
 from tools.export_check import Form
@@ -22,6 +23,7 @@ OPTIONS: dict[Action, frozenset[str]] = {
     "resume": frozenset({"resume", "wait"}),
     "history": frozenset({"history"}),
     "fork": frozenset({"fork", "edits", "wait"}),
+    "answer": frozenset({"answer", "wait"}),
     "list": frozenset({"list"}),
     "export": frozenset({"export", "format", "to"}),
     "reproduce": frozenset({"reproduce"}),
@@ -42,8 +44,11 @@ what --set changes in a fork (repeat it for several):
   the fields of plan are rows, balance and
 {fields}
 
+what --answer says to a run, at work or not:
+{sentences}
+
 exit codes: 0 finished, 1 failed, 2 bad input, 3 finished but nothing improved (or --reproduce made
-other weights), 130 stopped
+other weights), 4 waiting for your answer, 130 stopped
 """
 
 TABLE: dict[str, dict[str, dict[str, Any]]] = {
@@ -82,6 +87,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
             "help": "of a fork; below",
         },
         "--list": {"action": "store_true", "help": "list the runs"},
+        "--answer": {"metavar": ("RUN", "TEXT"), "nargs": 2, "help": "say something to a run; below"},
         "--wait": {"metavar": "10m", "type": duration, "help": "a question waits so long with engines warm"},
     },
     "the tuned model of a finished run": {
@@ -130,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="python -m graph.run",
         description="Fine-tune a language model for a benchmark, trial after trial, within a budget.",
-        epilog=EPILOG.format(fields=_fields()),
+        epilog=EPILOG.format(fields=_fields(), sentences=_sentences()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
@@ -140,6 +146,11 @@ def parser() -> argparse.ArgumentParser:
         for spelling, details in options.items():
             group.add_argument(*spelling.split(), **({"action": _Once} | details))
     return made
+
+
+def _sentences() -> str:
+    """What can be said, a line each."""
+    return "\n".join(f"  {line}" for line in CAN_BE_SAID)
 
 
 def _fields() -> str:

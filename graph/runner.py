@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
 from graph.build import RECURSION_LIMIT, build
 from graph.checked import STATE
-from graph.snapshot import question_of, write_snapshot
+from graph.inbox import letters
+from graph.snapshot import Snapshot, question_of, write_snapshot
+from graph.steering import LetterBox, Post, clear, interruptible
 from graph.workshop import Workshop
 from memory.checkpoint_rows import CHECKPOINT_SCHEMA
 from memory.checkpointer import DuckDBSaver
@@ -19,7 +24,7 @@ from memory.errors import InputError
 from memory.events import Events, Listener
 from memory.layout import RunFolder, made, read_record, write_record
 from memory.ledger import LEDGER_SCHEMA, Ledger
-from memory.records import Task
+from memory.records import Question, Task
 from memory.state import GRAPH_VERSION, STATE_TYPES, State
 from nodes.deps import Deps
 from tools import benchmarks, report
@@ -37,10 +42,12 @@ Prepare = Callable[[Task], Workshop]
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run that came to its end."""
+    """A run that came to its end, or to a question."""
 
     folder: RunFolder
     state: State
+    question: Question | None = None
+    """What the run waits for; None where it has finished."""
 
     @property
     def improved(self) -> bool:
@@ -49,32 +56,40 @@ class RunResult:
         return test is not None and report.judge(test, "").outcome == "improved"
 
 
-def start(task: Task, folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = ()) -> RunResult:
-    """Begin a run in `folder`, which must be new, and drive it to its end.
+def start(
+    task: Task, folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = (), patience: float = 0.0
+) -> RunResult:
+    """Begin a run in `folder`, which must be new, and drive it to its end, or to a question that nobody answers within
+    `patience` seconds.
 
     Raises InputError where the task cannot be begun, and whatever stopped the run otherwise; after that, `resume`.
     """
     workshop = prepare(task)
     made(folder.root, mode=0o700)
     write_record(folder.task, task)
-    return resume(folder, lambda _: workshop, listeners)
+    return resume(folder, lambda _: workshop, listeners, patience)
 
 
-def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = ()) -> RunResult:
-    """Go on from the last checkpoint; a finished run comes back as it is. Raises RunBusyError, InputError."""
+def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = (), patience: float = 0.0) -> RunResult:
+    """Go on from the last checkpoint, to the end or a question; a finished run comes back as it is.
+
+    Raises RunBusyError, InputError, and StoppedError where a person said so.
+    """
+    question = None
     with open_database(folder) as database:
         state = state_of(compiled(database), folder)
         if state.get("test") is None:
             task = state.get("task") or read_record(folder.task, Task)
             deps = assemble(task, folder, prepare(task), database, listeners)
             check_model(state, deps)
+            graph = compiled(database, lambda _: deps)
             try:
-                state = drive(
-                    compiled(database, lambda _: deps), folder, None if state else beginning(task), deps.events
-                )
+                state, question = drive(graph, folder, None if state else beginning(task), deps.events, patience)
             finally:
                 deps.close()
-        return RunResult(folder, state)
+    if question is not None and letters(folder):
+        return resume(folder, prepare, listeners, patience)  # an answer came while the engines ended
+    return RunResult(folder, state, question)
 
 
 def check_model(state: State, deps: Deps) -> None:
@@ -173,15 +188,47 @@ def assemble(
     )
 
 
-def drive(graph: Graph, folder: RunFolder, start: State | None, events: Events) -> State:
-    """Run the graph to its end, a checkpoint after every node; `start` is None to go on from the last one."""
+def drive(
+    graph: Graph, folder: RunFolder, begin: State | None, events: Events, patience: float
+) -> tuple[State, Question | None]:
+    """Run the graph to its end or to a question, a checkpoint after every node; `begin` is None to go on from the last
+    one. Between two nodes it is read what people say."""
     events.emit("run", f"run {folder.id}", phase="start")
-    for step in graph.stream(start, config_of(folder), stream_mode="checkpoints", durability="sync"):
-        # The nodes speak through their events. A step is told before its node begins; the first holds the bare input.
-        if "task" in step["values"]:
-            write_snapshot(folder, step["values"], step["next"])
-    found = graph.get_state(config_of(folder))
-    state = state_of(graph, folder)
-    write_snapshot(folder, state, found.next, question_of(found))
+    post = Post(graph, config_of(folder), folder, events)
+    onwards: State | Command[str] | None = begin or post.take()
+    while True:
+        walk(graph, folder, onwards)
+        now = written(graph, folder)
+        if now.following is None:
+            break
+        if now.question is not None and not letters(folder) and not post.wait(now.question, patience):
+            return now.state, now.question
+        onwards = post.take()
+    post.close()
     events.emit("run", f"run {folder.id} finished", phase="end")
-    return state
+    return now.state, None
+
+
+def walk(graph: Graph, folder: RunFolder, begin: State | Command[str] | None) -> None:
+    """Go from node to node until the end, a question, or something that was said. The nodes speak through their
+    events."""
+    box = LetterBox(folder)
+    with interruptible(folder), suppress(GraphDrained):
+        for step in graph.stream(begin, config_of(folder), stream_mode="checkpoints", durability="sync", control=box):
+            if "task" in step["values"]:  # the very first one holds the input before it was taken in
+                write_snapshot(folder, step["values"], step["next"])
+                clear(folder, step["values"])
+                box.open = True
+
+
+def written(graph: Graph, folder: RunFolder) -> Snapshot:
+    """The newest checkpoint, written down for those who cannot open the database."""
+    state, found = state_of(graph, folder), graph.get_state(config_of(folder))
+    return write_snapshot(folder, state, found.next, question_of(found))
+
+
+def refreshed(folder: RunFolder) -> Snapshot:
+    """The snapshot of a run that no process holds, written anew from its last checkpoint: a process that was killed may
+    not have come to it. Raises RunBusyError, StorageError, InputError."""
+    with open_database(folder) as database:
+        return written(compiled(database), folder)

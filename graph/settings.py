@@ -13,7 +13,9 @@ from tools import benchmarks
 from tools.export_check import Form
 from tools.own_task.task_file import read_task
 
-Action = Literal["start", "resume", "history", "fork", "list", "new_task", "export", "reproduce", "serve", "ask"]
+Action = Literal[
+    "start", "resume", "history", "fork", "answer", "list", "new_task", "export", "reproduce", "serve", "ask"
+]
 
 SMALLEST_BUDGET_SECONDS = 240.0
 """Server start, baseline, one short trial and the sealed test of the embedded model on two cores; less is a typo."""
@@ -61,6 +63,8 @@ class Settings(Record):
     """Of `export`: absolute folder to write; None takes RUN/export/FORMAT."""
     question: str = ""
     """Of `ask`."""
+    says: str = ""
+    """Of `answer`."""
     port: int = 8000
     """Of `serve`."""
     json_output: bool = False

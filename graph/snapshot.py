@@ -29,11 +29,16 @@ class Snapshot(Record):
     """What the run waits for; None while it asks nothing."""
 
 
-def write_snapshot(folder: RunFolder, state: State, following: Sequence[str], question: Question | None = None) -> None:
-    """Write the snapshot whole or not at all; `following` holds the next node or nothing. Raises StorageError."""
+def write_snapshot(
+    folder: RunFolder, state: State, following: Sequence[str], question: Question | None = None
+) -> Snapshot:
+    """Write the snapshot whole or not at all, and nothing before the run has begun; `following` holds the next node or
+    nothing. Raises StorageError."""
     node = following[0] if following else None
-    found = Snapshot.model_validate({"at": time.time(), "state": state, "following": node, "question": question})
-    write_text(folder.snapshot, found.model_dump_json())
+    made = Snapshot.model_validate({"at": time.time(), "state": state, "following": node, "question": question})
+    if state:
+        write_text(folder.snapshot, made.model_dump_json())
+    return made
 
 
 def read_snapshot(folder: RunFolder) -> Snapshot | None:

@@ -31,6 +31,12 @@ class RunBusyError(InputError):
     """Another process holds the run."""
 
 
+class StoppedError(TunewrightError):
+    """A person asked the run to stop. It can go on."""
+
+    exit_code = 130
+
+
 class StorageError(TunewrightError):
     """The run's folder or database cannot be read or written: disk full, corrupt log, newer schema."""
 

@@ -10,7 +10,10 @@ from typing import Literal
 from memory.layout import disk, made
 from memory.records import NodeName, Record
 
-EventKind = Literal["run", "node", "progress", "loss", "check", "score", "decision", "note"]
+EventKind = Literal[
+    "run", "node", "progress", "loss", "check", "score", "decision", "note", "said", "question", "budget"
+]
+"""said: what a person said. question: what the run waits for. budget: the run has another one."""
 
 
 class Event(Record):
@@ -31,7 +34,7 @@ class Event(Record):
     seconds_left: float | None = None
     """Of `progress`: honest estimate of the rest, in seconds; None while it cannot be known."""
     value: float | None = None
-    """Of `loss` and `score`: the figure."""
+    """Of `loss` and `score`: the figure. Of `budget`: seconds."""
     stderr: float | None = None
     """Of `score`: its standard error."""
     phase: Literal["start", "end", ""] = ""

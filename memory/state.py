@@ -14,6 +14,8 @@ from memory.records import (
     Baseline,
     DatasetCard,
     Failure,
+    GoOn,
+    Halt,
     Lesson,
     Plan,
     Record,
@@ -94,6 +96,27 @@ def trials_left(state: State) -> int | None:
     return None if cap is None else max(0, cap - len(state.get("trials", [])))
 
 
+def open_wishes(state: State) -> list[Wish]:
+    """What a person wished of a plan and no plan carries yet, oldest first. A declined plan carried nothing."""
+    plans = [trial.plan for trial in state.get("trials", [])]
+    if (plan := state.get("plan")) is not None:
+        plans.append(plan)
+    carried = {number for plan in plans for number in plan.wishes}
+    return [wish for wish in state.get("wishes", []) if wish.for_plan and wish.number not in carried]
+
+
+def asked_to_end(state: State) -> Wish | None:
+    """What a person said so that the run ends after the trial at work; None where nobody did, or where it was taken
+    back."""
+    for wish in reversed(state.get("wishes", [])):
+        for one in wish.understood:
+            if isinstance(one, GoOn):
+                return None
+            if isinstance(one, Halt) and one.when == "after_trial":
+                return wish
+    return None
+
+
 def plan_at_work(state: State) -> Plan:
     """The plan of the trial in progress. A node between planner and analyst is never reached without one."""
     plan = state.get("plan")
@@ -103,7 +126,12 @@ def plan_at_work(state: State) -> Plan:
 
 def ended(trial: Trial) -> Changes:
     """The changes that close the trial in progress."""
-    return {"trials": [trial], "plan": None, "dataset": None, "verdict": None, "training": None}
+    return {"trials": [trial], **dropped()}
+
+
+def dropped() -> Changes:
+    """The changes after which no trial is in progress."""
+    return {"plan": None, "dataset": None, "verdict": None, "training": None}
 
 
 def failed(state: State, failure: Failure, seconds: float, verdict: Verdict | None = None) -> Changes:

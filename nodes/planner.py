@@ -4,7 +4,7 @@ from statistics import fmean
 
 from memory.layout import write_record
 from memory.records import Plan
-from memory.state import Changes, State, seconds_left, trials_left
+from memory.state import Changes, State, asked_to_end, open_wishes, seconds_left, trials_left
 from nodes.deps import Deps
 from tools.benchmarks.splits import read_items
 from tools.proposers import brief as costs
@@ -12,13 +12,19 @@ from tools.proposers.brief import Brief, Stop
 
 
 def planner(state: State, deps: Deps) -> Changes:
-    """Propose the next trial. The plan lies in the trial's folder before anything is spent on it."""
-    proposal = deps.propose(brief(state, deps))
+    """Propose the next trial. The plan lies in the trial's folder before anything is spent on it.
+
+    What a person wished of a plan is in the brief, and is carried by the plan that comes of it. Whoever asked the run
+    to end is obeyed here, where no trial is at work.
+    """
+    wishes, end = open_wishes(state), asked_to_end(state)
+    proposal = Stop(reason=f'You said: "{end.text}".') if end else deps.propose(brief(state, deps))
     if isinstance(proposal, Stop):
         deps.events.emit("decision", f"no further trial: {proposal.reason}")
         return {"stop": proposal.reason}
     # As it will come back from a checkpoint: epochs 4 and 4.0 would render, and be hashed, differently after a resume.
     proposal = Plan.model_validate_json(proposal.model_dump_json())
+    proposal = proposal.model_copy(update={"wishes": tuple(wish.number for wish in wishes)})
     write_record(deps.folder.trial(proposal.number) / "plan.json", proposal)
     deps.events.trial = proposal.number
     deps.events.emit("note", f"trial {proposal.number}: {proposal.hypothesis}")
@@ -39,6 +45,8 @@ def brief(state: State, deps: Deps) -> Brief:
         baseline=baseline,
         trials=tuple(trials),
         lessons=tuple(state.get("lessons", [])),
+        wishes=tuple(open_wishes(state)),
+        declined=tuple(state.get("declined", [])),
         seconds_left=seconds_left(state),
         trials_left=trials_left(state),
         train_rows=len(items),

@@ -46,6 +46,7 @@ from memory.records.steering import (
     Reply,
     Understood,
     Wish,
+    subject_of,
 )
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
@@ -125,4 +126,5 @@ __all__ = [
     "Understood",
     "Verdict",
     "Wish",
+    "subject_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -140,3 +141,14 @@ class Question(Record):
     """Wall clock of the budget that is left."""
     trials_left: int | None
     """Trials that the budget still allows, this one included; None where only the clock decides."""
+
+    @property
+    def subject(self) -> str:
+        """What is asked about: the same plan at the same place is the same question, also where it is asked again under
+        another interrupt."""
+        return subject_of(self.place, self.plan)
+
+
+def subject_of(place: Place, plan: Plan) -> str:
+    """The subject of the question about a plan at a place."""
+    return f"{place} {plan.number} {hashlib.sha256(plan.model_dump_json().encode()).hexdigest()[:16]}"

@@ -19,11 +19,13 @@ from memory.records import (
     DataRecipe,
     Lesson,
     PassRate,
+    Plan,
     Record,
     SelfDistil,
     Task,
     TrainingRecipe,
     Trial,
+    Wish,
 )
 
 Device = Literal["cpu", "cuda"]
@@ -67,6 +69,10 @@ class Brief(Record):
     trials: tuple[Trial, ...] = ()
     """All ended trials, oldest first, failed ones included."""
     lessons: tuple[Lesson, ...] = ()
+    wishes: tuple[Wish, ...] = ()
+    """What the person wishes of the next plan, oldest first."""
+    declined: tuple[Plan, ...] = ()
+    """Plans that the person refused; they were never trials."""
     seconds_left: float = Field(ge=0)
     """Wall clock of the budget that is left, the reserve included."""
     trials_left: int | None = None

@@ -137,6 +137,8 @@ def lost(brief: Brief, from_trial: Trial, factor: str, before: Value, after: Val
 
 
 def tried(brief: Brief, recipe: Recipe, *, exactly: bool = False) -> bool:
-    """Whether a former trial, failed or not, had this recipe or, unless `exactly`, one too near to tell apart."""
+    """Whether a former trial, failed or not, had this recipe or, unless `exactly`, one too near to tell apart; a plan
+    that the person declined counts as well."""
     former = [recipe_of(brief, trial) for trial in brief.trials]
+    former += [Recipe(data=plan.data, training=plan.training) for plan in brief.declined]
     return any(recipe == other if exactly else near(recipe, other) for other in former)

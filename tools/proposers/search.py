@@ -21,6 +21,7 @@ from tools.proposers.repairs import persistent_failure, repaired
 from tools.proposers.sampler import draws
 from tools.proposers.sizing import all_rows_and_epochs, cut, looks, stretched
 from tools.proposers.starting_recipe import starting_recipe
+from tools.proposers.wishes import gone_back_to, honoured
 from tools.proposers.worth import fits, gain_of, leaves_room, worth
 
 FIRST_GAIN = 1 / 3
@@ -41,11 +42,18 @@ SHRINK_AT_MOST = 0.7
 
 
 def propose(brief: Brief) -> Plan | Stop:
-    """The next plan, or why there is none."""
+    """The next plan, with the person's wishes on it, or why there is none."""
+    return honoured(brief, _own(brief))
+
+
+def _own(brief: Brief) -> Plan | Stop:
+    """What we would do unasked; from the trial that the person goes back to, where there is one."""
     if (stop := _finished(brief)) is not None:
         return stop
     if not brief.trials:
         return _first(brief)
+    if (back := gone_back_to(brief)) is not None:
+        return _from(brief, back)
     best, last = standing(brief), brief.trials[-1]
     candidates = [(last, one) for one in _repairs(brief, last)]
     if best is not None:
@@ -82,7 +90,13 @@ def _first(brief: Brief) -> Plan | Stop:
     start = starting_recipe(brief)
     if isinstance(start, Stop):
         return start
-    recipe = looks(brief, Recipe(data=start[0], training=start[1]))
+    recipe = Recipe(data=start[0], training=start[1])
+    if tried(brief, recipe):
+        fresh = [drawn for drawn in draws(brief, recipe) if fits(brief, drawn) and not tried(brief, drawn)]
+        if not fresh:
+            return Stop(reason=f"{len(brief.declined)} plans were declined, and no other recipe fits the time left.")
+        recipe = fresh[0]
+    recipe = looks(brief, recipe)
     data, training = recipe.data, recipe.training
     base = brief.baseline.better
     headroom = brief.headroom(brief.turned(base.value))
@@ -99,6 +113,18 @@ def _first(brief: Brief) -> Plan | Stop:
         proposer="search",
         predicted_seconds=round(brief.trial_seconds(data, training), 1),
     )
+
+
+def _from(brief: Brief, trial: Trial) -> Plan:
+    """Grow from a trial that the person named: what its figures say, else its recipe once more under another seed."""
+    recipe = recipe_of(brief, trial)
+    chosen = _choose(brief, [(trial, one) for one in (*_remedies(brief, trial), *_repairs(brief, trial))])
+    if chosen is not None:
+        return _planned(brief, *chosen)
+    again = changed(recipe, seed=recipe.training.seed + 1)
+    while tried(brief, again, exactly=True):
+        again = changed(again, seed=again.training.seed + 1)
+    return _planned(brief, trial, _drawn(again, recipe, f"trial {trial.number} is gone back to"))
 
 
 # --- candidates ---------------------------------------------------------------------------------------------------
