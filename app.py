@@ -29,7 +29,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PASSWORD = "TUNEWRIGHT_PASSWORD"
 SHORTEST_PASSWORD = 8
 """Characters; logins are throttled to a guess a minute."""
-QUIET = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+QUIET = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """The page asks nobody outside for anything."""
 
 
@@ -98,17 +98,17 @@ def serve(doorway: Doorway, home: Path, module: str, equip: Equip | None) -> Non
     """Build the page and serve it until KeyboardInterrupt. Raises InputError where the port is taken."""
     settle(home)
     # Gradio takes seconds to import, and reads the environment while it does.
-    import gradio as gr
     from starlette.middleware import Middleware
 
+    from graph.background import Launch
     from graph.page.door import Door, Throttle
     from graph.page.place import Place
-    from graph.page.shell import CSS, THEME_FONTS, page
+    from graph.page.shell import CSS, page, theme
     from graph.page.tabs import TABS
     from graph.page.uploads import LARGEST_BYTES
     from graph.workshop import workshop
 
-    place = Place(doorway.runs, doorway.cache, home / "files", module, equip or workshop)
+    place = Place(doorway.runs, doorway.cache, home / "files", Launch(module), equip or workshop)
     blocks = page(place, TABS)
     hosts = () if doorway.share or doorway.host not in LOOPBACK else LOOPBACK
     try:
@@ -119,7 +119,7 @@ def serve(doorway: Doorway, home: Path, module: str, equip: Equip | None) -> Non
             auth=password_check(doorway.password) if doorway.password else None,
             auth_message="Any name will do; the password is the one with which the page was started.",
             app_kwargs={"middleware": [Middleware(Door, throttle=Throttle(), hosts=hosts)]},
-            theme=gr.themes.Default(**THEME_FONTS),
+            theme=theme(),
             css=CSS,
             max_file_size=LARGEST_BYTES,
             footer_links=["settings"],
@@ -146,7 +146,7 @@ def settle(home: Path) -> None:
     for name in ("files", "empty"):
         (home / name).mkdir()
     os.environ.update(QUIET, GRADIO_TEMP_DIR=str(home / "files"))
-    os.environ.pop(PASSWORD, None)  # no child needs it
+    os.environ.pop(PASSWORD, None)  # a run sees our environment, and does not need it
     os.chdir(home / "empty")
 
 

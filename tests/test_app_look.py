@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,13 +15,19 @@ from playwright.sync_api import Browser, Page, expect
 
 from graph.background import held
 from graph.runs import all_runs, past_events
-from graph.snapshot import read_snapshot
-from memory.layout import RunFolder, read_record
-from memory.records import Plan
-from tests.browser import ROOT, App, opened, serving
+from graph.snapshot import read_snapshot, write_snapshot
+from memory.events import Events
+from memory.layout import RunFolder, read_record, write_record
+from memory.records import Plan, Trial
+from memory.state import State
+from tests import example_run
+from tests.browser import PATIENCE_MS, ROOT, App, opened, serving
 from tests.own_tasks import labelled, write_rows
 
 pytestmark = pytest.mark.slow
+NASTY = "<img src=x onerror=alert(1)> ![](http://127.0.0.1:9/x.png)"
+"""What a model may write."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,7 @@ def page(world: App, chromium: Browser) -> Iterator[Page]:
 
 
 def oldest(world: App) -> RunFolder:
-    return all_runs(world.runs)[0]
+    return next(run for run in all_runs(world.runs) if run.database.exists())
 
 
 def go(page: Page, name: str) -> None:
@@ -71,7 +78,7 @@ def test_a_run_is_forked_from_a_checkpoint_with_another_value_and_goes_on(world:
     expect(chooser).not_to_have_value(oldest(world).id)
     new = RunFolder(world.runs / chooser.input_value())
     assert read_record(new.root / "trials" / "2" / "plan.json", Plan).training.learning_rate == 0.0005
-    expect(page.get_by_text("is finished:")).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("is finished:")).to_be_visible(timeout=3 * PATIENCE_MS)
     snapshot = read_snapshot(new)
     assert snapshot is not None
     assert [trial.plan.training.learning_rate for trial in snapshot.state["trials"]][1] == 0.0005
@@ -119,7 +126,7 @@ def test_base_and_tuned_model_answer_a_question_of_the_benchmark(world: App, pag
     expect(question).not_to_be_empty()
     page.get_by_role("button", name="Ask both").click()
     quality = json.loads((oldest(world).model / "quality.json").read_text())["quality"]
-    expect(page.get_by_label("chatbot conversation").nth(0)).to_contain_text("quality 0.1")
+    expect(page.get_by_label("chatbot conversation").filter(visible=True).nth(0)).to_contain_text("quality 0.1")
     expect(page.get_by_text(f"quality {quality:g}")).to_be_visible()
     expect(page.get_by_text("By spell_backward: the base model is wrong")).to_be_visible()
 
@@ -140,4 +147,24 @@ def test_a_file_becomes_a_task_with_ten_prompts_and_a_run(world: App, page: Page
     page.get_by_role("button", name="Start", exact=True).click()
     expect(page.get_by_label("Run").first).to_have_value(all_runs(world.runs)[-1].id)
     go(page, "History")
-    expect(page.get_by_text("is finished:")).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("is finished:")).to_be_visible(timeout=3 * PATIENCE_MS)
+
+
+def test_what_a_run_says_is_shown_as_text_wherever_it_stands(world: App, chromium: Browser) -> None:
+    folder = RunFolder(world.runs / "20200101-000000-syllogism")
+    write_record(folder.task, example_run.task(base_model=NASTY))
+    Events(folder.events).emit("note", NASTY)
+    write_snapshot(folder, State(task=example_run.task(base_model=NASTY), trials=[nasty_trial()]), ["planner"])
+    (folder.root / "report.md").write_text(NASTY)
+    with opened(chromium, f"{world.url}/?run={folder.id}") as page:
+        for name in ("History", "Look inside", "Report and files"):
+            go(page, name)
+            page.get_by_text("onerror=").filter(visible=True).first.wait_for()
+        assert page.locator("img[src=x]").count() == 0
+    shutil.rmtree(folder.root)
+
+
+def nasty_trial() -> Trial:
+    """A failed trial whose plan and failure hold markup."""
+    plan = example_run.plan(1).model_copy(update={"hypothesis": NASTY, "diagnosis": NASTY})
+    return example_run.failed_trial(plan).model_copy(update={"arithmetic": NASTY})

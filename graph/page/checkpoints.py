@@ -19,9 +19,10 @@ from graph.history import Entry, changes, history, resolve
 from graph.page import escaped
 from graph.page.paging import Stamped, stamped
 from graph.runner import compiled, config_of, open_database, state_of
-from graph.runs import new_run, past_events
+from graph.runs import new_run
 from graph.values import in_words
 from memory.errors import RunBusyError
+from memory.events import Event
 from memory.layout import RunFolder, read_record
 from memory.origin import Origin
 from memory.records import Plan, Select, Task, TrainingRecipe
@@ -29,9 +30,6 @@ from memory.state import State
 from tools.report_text import bullets
 
 HEAD = ("When", "Node", "What happened", "Next", "Checkpoint")
-TOLD = frozenset({"run", "node", "check", "score", "decision", "note"})
-"""Kinds of events that say what has happened; progress and losses are of the moment."""
-LAST_EVENTS = 200
 NOT_BEGUN = "This run has not come to its first checkpoint yet."
 AT_WORK = (
     "This run is at work in a process of its own, and only that process can read its checkpoints. They stand here as "
@@ -90,10 +88,9 @@ def rows(entries: Sequence[Entry]) -> list[list[str]]:
     ]
 
 
-def event_rows(folder: RunFolder) -> list[list[str]]:
+def event_rows(events: Sequence[Event]) -> list[list[str]]:
     """What happened lately as a table under HEAD, newest first."""
-    told = [event for event in past_events(folder) if event.kind in TOLD]
-    return [[when(event.at), event.node or "", event.says, "", ""] for event in reversed(told[-LAST_EVENTS:])]
+    return [[when(event.at), event.node or "", event.says, "", ""] for event in reversed(events)]
 
 
 def choices(entries: Sequence[Entry]) -> list[tuple[str, str]]:

@@ -12,14 +12,13 @@ from graph.edits import EDITS
 from graph.page import checkpoints
 from graph.page.checkpoints import HEAD, Past
 from graph.page.escaped import markdown
-from graph.page.paging import stamped
 from graph.page.place import Place
 from graph.page.shell import Shell, listen
 from memory.errors import InputError
 from memory.layout import RunFolder
 
-Key = tuple[str, bool, int]
-"""A run, whether a process is at work on it, and when it was last written: what the tab shows depends on it."""
+Key = tuple[str, bool, float]
+"""A run, whether a process is at work on it, and when something last happened: what the tab shows depends on it."""
 WIDTHS = ("17%", "13%", "44%", "13%", "13%")
 """Of the columns."""
 FORK = (
@@ -47,7 +46,7 @@ def layout(shell: Shell) -> None:
             fields = [_field(name) for name in EDITS]
         go = gr.Button("Fork and start", variant="primary")
     listen(
-        [shell.tick.tick, shell.run.change], partial(looked, place), [shell.run, key],
+        [shell.news.change], partial(looked, place), [shell.run, key],
         [key, status, resume, table, chosen],
     )  # fmt: skip
     listen([table.select], picked, [], [chosen])
@@ -62,14 +61,15 @@ def layout(shell: Shell) -> None:
 def looked(place: Place, run: str | None, before: Key | None) -> tuple[Any, ...]:
     """Key, status, resume button, table and choice of checkpoints, where they have changed. Raises InputError,
     StorageError."""
-    now = key_of(place, run)
+    if not run:
+        return None, "No run is chosen.", gr.update(visible=False), [], _choice(())
+    reading = place.read(run)
+    folder, events = reading.folder, reading.events
+    now = (run, background.held(folder), events[-1].at if events else 0.0)
     if now == before:
         return (gr.skip(),) * 5
-    if now is None:
-        return now, "No run is chosen.", gr.update(visible=False), [], _choice(())
-    folder = place.folder(run)
     past = checkpoints.past(folder)
-    rows = checkpoints.event_rows(folder) if past.busy else checkpoints.rows(past.entries)
+    rows = checkpoints.event_rows(events) if past.busy else checkpoints.rows(past.entries)
     resume = gr.update(visible=may_go_on(folder, past))
     return now, markdown(status_of(folder, past)), resume, rows, _choice(checkpoints.choices(past.entries))
 
@@ -97,7 +97,7 @@ def grown(place: Place, run: str | None, checkpoint: str | None, *given: str | N
     before = checkpoints.values(*checkpoints.state_at(source, checkpoint))
     edits = checkpoints.edits_of(before, {name: text or "" for name, text in zip(EDITS, given, strict=True)})
     target, origin = checkpoints.grow(source, checkpoint, edits)
-    background.resume(target, background.Launch(place.module))
+    background.resume(target, place.launch)
     gr.Info(markdown(f"Run {target.id} grows from {origin}."))
     return gr.update(choices=place.ids(), value=target.id), None
 
@@ -105,21 +105,12 @@ def grown(place: Place, run: str | None, checkpoint: str | None, *given: str | N
 def gone_on(place: Place, run: str | None) -> Any:
     """Resume the run. Raises InputError, RunBusyError."""
     folder = place.folder(run)
-    background.resume(folder, background.Launch(place.module))
+    background.resume(folder, place.launch)
     gr.Info(f"Run {folder.id} goes on.")
     return gr.update(visible=False)
 
 
 # --- where a run stands ---------------------------------------------------------------------------------------------
-
-
-def key_of(place: Place, run: str | None) -> Key | None:
-    """What the tab depends on; None where no run is chosen. Raises InputError."""
-    if not run:
-        return None
-    folder = place.folder(run)
-    file = folder.events if folder.events.exists() else folder.task
-    return folder.id, background.held(folder), stamped(file).changed
 
 
 def may_go_on(folder: RunFolder, past: Past) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import gradio as gr
 
 from graph.page import downloads, samples, trial_parts
-from graph.page.newest import newest
 from graph.page.place import Place
 from graph.page.samples import ANY, KINDS, TURNS
 from graph.page.shell import Shell, listen
@@ -102,7 +101,7 @@ def looked(place: Place, run: str | None, before: Stamp | None) -> Any:
 
 def trials_of(place: Place, run: str | None, chosen: int | None) -> Any:
     """The trials to choose from; the newest one at first."""
-    choices = trial_parts.choices(newest(place, run)) if run else []
+    choices = trial_parts.choices(place.read(run).state) if run else []
     known = [value for _, value in choices]
     return gr.update(choices=choices, value=chosen if chosen in known else next(iter(known), None))
 
@@ -111,7 +110,7 @@ def trial(place: Place, run: str | None, chosen: int | None) -> tuple[str, str, 
     """What came of a trial, its checks, and where its data come from."""
     if not run or chosen is None:
         return NOTHING, "", ""
-    part = trial_parts.parts(newest(place, run), chosen)
+    part = trial_parts.parts(place.read(run).state, chosen)
     return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
 
 
@@ -121,7 +120,7 @@ def rows_of(
     """Training rows, and where in the file we are."""
     if not run or chosen is None:
         return "", ""
-    part = trial_parts.parts(newest(place, run), chosen)
+    part = trial_parts.parts(place.read(run).state, chosen)
     found = trial_parts.training_rows(place.folder(run), part, words or "", int(page or 1))
     return f"Rows {found.says}, page {found.number} of {found.pages}.", trial_parts.rows_html(found)
 
@@ -130,12 +129,12 @@ def log_of(place: Place, run: str | None, chosen: int | None, name: str) -> str:
     """The end of a file."""
     if not run or chosen is None:
         return ""
-    return trial_parts.log(place.folder(run), trial_parts.parts(newest(place, run), chosen), name)
+    return trial_parts.log(place.folder(run), trial_parts.parts(place.read(run).state, chosen), name)
 
 
 def models_of(place: Place, run: str | None, first: str | None, second: str | None) -> tuple[Any, ...]:
     """The models to choose from; the untouched one and the newest trial at first."""
-    names = list(samples.models(newest(place, run))) if run else []
+    names = list(samples.models(place.read(run).state)) if run else []
     usual = samples.usual(names) or (None, None)
     return tuple(
         gr.update(choices=names, value=chosen if chosen in names else other)
@@ -150,7 +149,7 @@ def compared(
     """Outputs side by side, counts, and kinds of errors."""
     if not run or not first or not second:
         return NOTHING, "", ""
-    both = samples.side_by_side(place.folder(run), newest(place, run), first, second)
+    both = samples.side_by_side(place.folder(run), place.read(run).state, first, second)
     found = both.find(samples.turn_of(turn), kind, words or "", int(page or 1))
     counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
     says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
@@ -159,14 +158,14 @@ def compared(
 
 def files_of(place: Place, run: str | None) -> tuple[Any, ...]:
     """What can be taken away, and the report."""
-    names = list(downloads.offered(place.folder(run), newest(place, run))) if run else []
+    names = list(downloads.offered(place.folder(run), place.read(run).state)) if run else []
     report = downloads.report(place.folder(run)) if run else ""
     return gr.update(choices=names, value=next(iter(names), None)), gr.update(visible=False), report
 
 
 def taken(place: Place, run: str | None, name: str | None) -> Any:
     """A file, ready to be taken."""
-    path = downloads.take(place, place.folder(run), newest(place, run), name or "")
+    path = downloads.take(place, place.folder(run), place.read(run).state, name or "")
     return gr.update(value=path, visible=True)
 
 

@@ -91,7 +91,7 @@ def begun(place: Place, name: str | None, base_model: str, budget: str, trials: 
     """A new run of a saved task, which is chosen."""
     task = draft.task_to_start(place.runs, name or "", base_model or "", budget or "", trials or "")
     draft.refuse_twice(place.runs, task)
-    folder = background.start(task, place.runs, background.Launch(place.module))
+    folder = background.start(task, place.runs, place.launch)
     gr.Info(f"Run {folder.id} starts.")
     return gr.update(choices=place.ids(), value=folder.id)
 

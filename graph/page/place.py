@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+import threading
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from graph.background import Launch, held, start
+from graph.page.reading import Reading, Readings
 from graph.runs import all_runs
 from graph.workshop import Equip, workshop
 from memory.errors import InputError
 from memory.layout import RunFolder, disk, link_or_copy
+from memory.records import Task
 
-News = tuple[str, int, int]
-"""A run's id, and size and time of what was last written about it."""
+News = tuple[str, bool, tuple[int, ...]]
+"""A run's id, whether a process holds it, and sizes and times of what is written about it."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,15 @@ class Place:
     """Absolute folder of engine environments and base models."""
     handed_out: Path
     """An empty folder of this app, from which files are served; it goes when the app ends."""
-    module: str = "graph.run"
-    """What carries a run in the background: `python -m MODULE`; the tests bring quick engines."""
+    launch: Launch = field(default_factory=Launch)
+    """What carries a run in the background; the tests bring quick engines."""
     equip: Equip = workshop
     """Makes engines and model for what the page does itself: trying a tuned model."""
+    readings: Readings = field(default_factory=Readings)
+    """The runs that are watched."""
+    starts: dict[str, RunFolder] = field(default_factory=dict)
+    """The runs that were started here, by the token of their offer."""
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def ids(self) -> list[str]:
         """The ids of all runs, newest first."""
@@ -47,8 +57,21 @@ class Place:
     def news(self, run: str) -> News:
         """A value that differs as soon as anything new was written about the run. Raises InputError."""
         folder = self.folder(run)
-        found = [path.stat() for path in (folder.task, folder.events) if path.exists()]
-        return (run, found[-1].st_size, found[-1].st_mtime_ns)
+        written = [path.stat() for path in (folder.events, folder.snapshot, folder.process_log) if path.exists()]
+        marks = [mark for status in written for mark in (status.st_size, status.st_mtime_ns)]
+        return (run, held(folder), tuple(marks))
+
+    def read(self, run: str | None) -> Reading:
+        """The run of this id as it is now. Raises InputError for an unknown one, StorageError for a broken one."""
+        return self.readings.read(self.folder(run), time.time())
+
+    def start_once(self, token: str, task: Task) -> RunFolder:
+        """Begin a run in a process of its own; the same token, however often it comes, begins the same run. Raises
+        StorageError."""
+        with self.turn:
+            if token not in self.starts:
+                self.starts[token] = start(task, self.runs, self.launch)
+            return self.starts[token]
 
     def hand_out(self, folder: RunFolder, path: Path) -> str:
         """A copy of a run's file that may be served, by its own name. Raises InputError for the database, whose lock is

@@ -33,8 +33,6 @@ SIDE_BY_SIDE = 8
 """Handlers of one kind at a time: several people may watch."""
 QUEUE = 64
 """Waiting events of one kind; more are refused."""
-THEME_FONTS = {"font": ["system-ui", "sans-serif"], "font_mono": ["ui-monospace", "monospace"]}
-"""Of the machine: nothing is fetched."""
 KEEP_IN_ADDRESS = """(run) => {
     const address = new URL(window.location);
     if (run) { address.searchParams.set("run", run); } else { address.searchParams.delete("run"); }
@@ -44,7 +42,11 @@ KEEP_IN_ADDRESS = """(run) => {
 CSS = """
 .gradio-container { max-width: 1280px !important; }
 .js-plotly-plot .plotly text { fill: var(--body-text-color) !important; }
-footer { font-size: var(--text-xs); }
+.now { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: center; }
+.nodes { display: flex; flex-wrap: wrap; gap: 8px; list-style: none; padding: 0; margin: 0; }
+.nodes .node { border: 1px solid var(--border-color-primary); border-radius: 6px; padding: 4px 10px; margin: 0; }
+.nodes .node + .node::before { content: "→ "; color: var(--body-text-color-subdued); }
+.nodes .busy { border: 2px solid var(--color-accent); font-weight: 600; }
 @media (max-width: 480px) { .gradio-container { padding: 8px !important; } }
 """
 """Charts take the page's colour of text, light or dark."""
@@ -76,11 +78,11 @@ class Tab:
 def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
     """The whole page, not yet served."""
     with gr.Blocks(title="Tunewright", analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
-        with gr.Row(equal_height=True):
-            gr.Markdown("# Tunewright", min_width=200)
-            run = gr.Dropdown(
-                choices=[], label="Run", info="newest first", allow_custom_value=True, elem_id="run", min_width=240
-            )
+        with gr.Row():
+            with gr.Column(min_width=280):
+                gr.Markdown("# Tunewright\n\nFine-tunes a model trial by trial, and shows what each of them was worth.")
+            with gr.Column(min_width=280):
+                run = gr.Dropdown(choices=[], label="Run, newest first", allow_custom_value=True, elem_id="run")
         shell = Shell(place, run, gr.State(None), gr.Timer(TICK_SECONDS))
         with gr.Tabs():
             for tab in tabs:
@@ -95,7 +97,13 @@ def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
         listen([shell.tick.tick, run.change], functools.partial(looked, place), [run, known, shell.news],
                [run, known, shell.news])  # fmt: skip
         run.change(None, [run], None, js=KEEP_IN_ADDRESS, api_visibility="private")
-    return blocks.queue(max_size=QUEUE, default_concurrency_limit=SIDE_BY_SIDE)
+    blocks.queue(max_size=QUEUE, default_concurrency_limit=SIDE_BY_SIDE)
+    return blocks
+
+
+def theme() -> gr.themes.Default:
+    """The page's looks. Fonts are the machine's: nothing is fetched."""
+    return gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
 
 
 def opened(place: Place, asked: str | None) -> tuple[Any, ...]:
