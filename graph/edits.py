@@ -114,7 +114,8 @@ def editable(state: State, following: str | None) -> dict[str, str]:
         return {}
     budget = task.budget
     values: dict[str, object] = {
-        "budget": in_words(budget.seconds), "max_trials": budget.max_trials, "sample_cap": task.sample_cap
+        "budget": in_words(budget.seconds), "max_trials": budget.max_trials, "sample_cap": task.sample_cap,
+        "approve": task.approve,
     }  # fmt: skip
     if state.get("baseline") is None:
         values["seed"] = task.seed

@@ -9,7 +9,7 @@ import pytest
 
 from graph.edits import EDITS, edited
 from graph.page import checkpoints
-from graph.page.escaped import markdown
+from graph.page.safe_text import document
 from graph.runner import open_database
 from graph.runs import past_events, read_state
 from graph.snapshot import write_snapshot
@@ -99,7 +99,7 @@ def test_exactly_the_offered_fields_can_be_changed(finished: RunFolder, happened
     offered = checkpoints.values(state, entry)
     values = {"budget": "2h", "max_trials": "9", "sample_cap": "100", "plan.rows": "100", "plan.balance": "answer"}
     values |= {"plan.method": "full", "plan.order": "file", "plan.schedule": "linear", "plan.lora_dropout": "0.1"}
-    values |= {"plan.warmup_ratio": "0.1", "plan.sequence_len": "64"}
+    values |= {"plan.warmup_ratio": "0.1", "plan.sequence_len": "64", "approve": "plan"}
     taken = set()
     for key in EDITS:
         value = values.get(key, "8")
@@ -120,9 +120,10 @@ def test_a_closed_list_of_values_can_be_chosen_from() -> None:
     assert checkpoints.allowed("plan.method") == ("lora", "qlora", "full")
     assert checkpoints.allowed("plan.balance") == ("none", "answer", "length", "difficulty")
     assert checkpoints.allowed("plan.learning_rate") is None
+    assert checkpoints.allowed("approve") == ("never", "plan", "data", "train")
     assert checkpoints.allowed("budget") is None
 
 
 def test_what_models_wrote_is_no_markup_in_a_state() -> None:
-    assert "![" not in markdown("![x](http://elsewhere/x.png) <img src=x>")
-    assert "<" not in markdown("<script>alert(1)</script>")
+    assert "![" not in document("![x](http://elsewhere/x.png) <img src=x>")
+    assert "<" not in document("<script>alert(1)</script>")

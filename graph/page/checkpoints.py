@@ -16,8 +16,8 @@ from graph.background import held
 from graph.edits import Edit, edit, editable
 from graph.fork import fork
 from graph.history import Entry, changes, history, resolve
-from graph.page import escaped
 from graph.page.paging import Stamped, stamped
+from graph.page.safe_text import document
 from graph.runner import compiled, config_of, open_database, state_of
 from graph.runs import new_run
 from graph.values import in_words
@@ -57,9 +57,10 @@ def past(folder: RunFolder) -> Past:
     if held(folder):
         return Past((), AT_WORK)
     try:
-        return Past(_entries(folder, stamped(folder.snapshot)))
+        entries = _entries(folder, stamped(folder.snapshot))
     except RunBusyError:
         return Past((), AT_WORK)
+    return Past(entries) if entries else Past((), NOT_BEGUN)
 
 
 def state_at(folder: RunFolder, checkpoint: str) -> tuple[State, Entry]:
@@ -111,7 +112,7 @@ def in_full(state: State, entry: Entry) -> str:
         parts += [f"**Trial {plan.number}, in progress**", bullets(plan_lines(plan))]
     if lessons := state.get("lessons"):
         parts += ["**Lessons**", bullets(f"{lesson.text} ({lesson.evidence})" for lesson in lessons)]
-    return escaped.markdown("\n\n".join(parts))
+    return document("\n\n".join(parts))
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -136,9 +137,9 @@ def values(state: State, entry: Entry) -> dict[str, str]:
 
 def allowed(key: str) -> tuple[str, ...] | None:
     """The values of a key that has a closed list of them; None for any other."""
-    record = Select if key == "plan.balance" else TrainingRecipe
+    record = Task if "." not in key else Select if key == "plan.balance" else TrainingRecipe
     field = record.model_fields.get(key.removeprefix("plan."))
-    listed = get_args(field.annotation) if field and key.startswith("plan.") else ()
+    listed = get_args(field.annotation) if field else ()
     return listed if listed and all(isinstance(value, str) for value in listed) else None
 
 

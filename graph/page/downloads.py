@@ -9,8 +9,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from graph.page.escaped import markdown
 from graph.page.place import Place
+from graph.page.safe_text import document
 from memory.errors import InputError
 from memory.layout import RunFolder, disk
 from memory.records import Trial
@@ -38,7 +38,7 @@ def offered(folder: RunFolder, state: State) -> dict[str, Path]:
 def report(folder: RunFolder) -> str:
     """The report as Markdown; before it is written, a line that says so."""
     path = folder.root / "report.md"
-    return markdown(path.read_text(encoding="utf-8")) if path.exists() else "The report is written when the run ends."
+    return document(path.read_text(encoding="utf-8")) if path.exists() else "The report is written when the run ends."
 
 
 def _of_trial(folder: RunFolder, trial: Trial, whose: str) -> dict[str, Path]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from graph.arguments import parse
-from graph.page import escaped
+from graph.page.safe_text import block, html_table, paragraph
 from graph.page.uploads import Uploads, rows
 from graph.runs import all_runs
 from graph.values import EMBEDDED_MODEL
@@ -195,11 +195,11 @@ def sizes(looked: Looked) -> str:
     room = f"Answers may have {looked.task.max_new_tokens} tokens."
     found = [[one.kind, f"{one.rows:,}", f"{one.left_out:,}", one.says] for one in looked.splits.findings.found]
     odd = (
-        escaped.table(("found", "rows", "left out", "says"), found)
+        html_table(("found", "rows", "left out", "says"), found)
         if found
-        else escaped.line("No duplicates, no leaks between the splits, nothing odd.")
+        else paragraph("No duplicates, no leaks between the splits, nothing odd.")
     )
-    return escaped.line(f"{parts}. {golds} {room}") + odd
+    return paragraph(f"{parts}. {golds} {room}") + odd
 
 
 def prompts(looked: Looked) -> str:
@@ -214,10 +214,10 @@ def prompts(looked: Looked) -> str:
         if other is not None:
             marks += f"; {_short(other)!r}, the answer of another row, scores {grade(other, item).score:g}"
         parts.append(
-            escaped.line(f"{number}. {item.id}: about {tokens(item)} tokens")
-            + escaped.block(item.prompt)
-            + escaped.line(f"Gold: {item.answer}")
-            + escaped.line(f"({marks})")
+            paragraph(f"{number}. {item.id}: about {tokens(item)} tokens")
+            + block(item.prompt)
+            + paragraph(f"Gold: {item.answer}")
+            + paragraph(f"({marks})")
         )
     return "".join(parts)
 
@@ -229,7 +229,7 @@ def tokens(item: Item) -> int:
 
 def reasons(made_up: Guess) -> str:
     """Why the guess is so, as HTML."""
-    return escaped.table(("guessed", "because"), list(made_up.reasons.items()))
+    return html_table(("guessed", "because"), list(made_up.reasons.items()))
 
 
 def _short(text: str) -> str:

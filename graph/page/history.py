@@ -11,8 +11,8 @@ from graph import background
 from graph.edits import EDITS
 from graph.page import checkpoints
 from graph.page.checkpoints import HEAD, Past
-from graph.page.escaped import markdown
 from graph.page.place import Place
+from graph.page.safe_text import document
 from graph.page.shell import Shell, listen
 from memory.errors import InputError
 from memory.layout import RunFolder
@@ -40,7 +40,7 @@ def layout(shell: Shell) -> None:
         choices=[], label="Open a checkpoint", info="or click its line above", visible=False, elem_id="checkpoint"
     )
     told = gr.Markdown()
-    with gr.Accordion("Fork: a new run from this checkpoint", visible=False) as fork:
+    with gr.Accordion("Fork: a new run from this checkpoint", open=False, visible=False) as fork:
         gr.Markdown(FORK)
         with gr.Row():
             fields = [_field(name) for name in EDITS]
@@ -71,7 +71,7 @@ def looked(place: Place, run: str | None, before: Key | None) -> tuple[Any, ...]
     past = checkpoints.past(folder)
     rows = checkpoints.event_rows(events) if past.busy else checkpoints.rows(past.entries)
     resume = gr.update(visible=may_go_on(folder, past))
-    return now, markdown(status_of(folder, past)), resume, rows, _choice(checkpoints.choices(past.entries))
+    return now, document(status_of(folder, past)), resume, rows, _choice(checkpoints.choices(past.entries))
 
 
 def picked(event: gr.SelectData) -> str | None:
@@ -98,7 +98,7 @@ def grown(place: Place, run: str | None, checkpoint: str | None, *given: str | N
     edits = checkpoints.edits_of(before, {name: text or "" for name, text in zip(EDITS, given, strict=True)})
     target, origin = checkpoints.grow(source, checkpoint, edits)
     background.resume(target, place.launch)
-    gr.Info(markdown(f"Run {target.id} grows from {origin}."))
+    gr.Info(document(f"Run {target.id} grows from {origin}."))
     return gr.update(choices=place.ids(), value=target.id), None
 
 

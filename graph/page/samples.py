@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from html import escape
 from typing import Literal, NamedTuple, get_args
 
-from graph.page.escaped import block, line, table
 from graph.page.paging import Page, Stamped, page_of, stamped
+from graph.page.safe_text import block, html_table, paragraph
 from memory.errors import InputError
 from memory.layout import RunFolder, read_rows
 from memory.records import Outcome, Score
@@ -123,13 +123,13 @@ def side_by_side(folder: RunFolder, state: State, first: str, second: str) -> Si
 def html(found: Page[Pair], compared: SideBySide, first: str, second: str) -> str:
     """A page of pairs as cards, which stand below each other on a narrow screen."""
     if not found.items:
-        return line("Nothing fits.")
+        return paragraph("Nothing fits.")
     return "".join(_card(pair, compared, (first, second)) for pair in found.items)
 
 
 def errors_html(compared: SideBySide, first: str, second: str) -> str:
     """The classes of errors with their counts, as HTML."""
-    return table(("kind", first, second), compared.errors)
+    return html_table(("kind", first, second), compared.errors)
 
 
 def _card(pair: Pair, compared: SideBySide, names: tuple[str, str]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from graph.page import escaped
 from graph.page.checkpoints import plan_lines
 from graph.page.paging import Page, Stamped, page_of, stamped
+from graph.page.safe_text import document, html_table, paragraph
 from memory.errors import InputError
 from memory.layout import RunFolder, read_rows
 from memory.records import DatasetCard, Lengths, Plan, TrainingRun, Trial, Verdict
@@ -68,8 +68,8 @@ def choices(state: State) -> list[tuple[str, int]]:
 def about(part: Parts) -> str:
     """The trial as Markdown: plan, and what came of it."""
     if part.ended is not None:
-        return escaped.markdown(trial_text(part.ended))
-    return escaped.markdown(f"**Trial {part.plan.number}**, in progress.\n\n{bullets(plan_lines(part.plan))}")
+        return document(trial_text(part.ended))
+    return document(f"**Trial {part.plan.number}**, in progress.\n\n{bullets(plan_lines(part.plan))}")
 
 
 def checks(part: Parts) -> str:
@@ -77,19 +77,19 @@ def checks(part: Parts) -> str:
     if part.verdict is None:
         failure = part.ended.failure if part.ended else None
         why = f"It failed in {failure.node} before: {failure.message}." if failure else "Not validated yet."
-        return escaped.line(why)
+        return paragraph(why)
     rows = [
         ["passed" if check.passed else "FAILED", check.name, f"{check.figure:,g} {check.unit}", check.says]
         for check in part.verdict.checks
     ]
-    return escaped.table(("", "check", "figure", "says"), rows)
+    return html_table(("", "check", "figure", "says"), rows)
 
 
 def provenance(part: Parts) -> str:
     """Where the training rows come from, what was left out and why, as HTML."""
     card = part.dataset
     if card is None:
-        return escaped.line("No training file yet.")
+        return paragraph("No training file yet.")
     came = [[group.source, f"{group.rows:,}", ", then ".join(group.steps) or "as it is"] for group in card.groups]
     out = [[one.step, one.reason, f"{one.rows:,}", "; ".join(one.examples[:3])] for one in card.dropped]
     said = [f"{card.rows:,} training rows.", *_lengths("Prompts", card.prompt_chars)]
@@ -97,12 +97,12 @@ def provenance(part: Parts) -> str:
     answers = [[answer, f"{count:,}"] for answer, count in card.answers.items()]
     return "".join(
         (
-            escaped.line(" ".join(said)),
-            escaped.table(("source", "rows", "way into the file"), came),
+            paragraph(" ".join(said)),
+            html_table(("source", "rows", "way into the file"), came),
             "<h4>Left out</h4>",
-            escaped.table(("step", "reason", "rows", "for example"), out) if out else escaped.line("Nothing."),
-            "<h4>Most frequent answers</h4>" + escaped.table(("answer", "rows"), answers) if answers else "",
-            *map(escaped.line, card.notes),
+            html_table(("step", "reason", "rows", "for example"), out) if out else paragraph("Nothing."),
+            "<h4>Most frequent answers</h4>" + html_table(("answer", "rows"), answers) if answers else "",
+            *map(paragraph, card.notes),
         )
     )
 
@@ -119,12 +119,12 @@ def training_rows(folder: RunFolder, part: Parts, words: str, number: int) -> Pa
 def rows_html(page: Page[TrainingRow]) -> str:
     """Training rows as a table: prompt, answer, and where each comes from."""
     if not page.items:
-        return escaped.line("No rows.")
+        return paragraph("No rows.")
     rows = []
     for row in page.items:
         origin = row.source if row.answered_by == "source" else f"{row.source}, answered by a model"
         rows.append([row.id, row.prompt, row.answer, origin])
-    return escaped.table(("row", "prompt", "answer", "from"), rows)
+    return html_table(("row", "prompt", "answer", "from"), rows)
 
 
 def log(folder: RunFolder, part: Parts, name: str) -> str:

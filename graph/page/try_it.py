@@ -11,8 +11,8 @@ import gradio as gr
 from graph import background
 from graph.finished import Finished, finished
 from graph.page import tryout
-from graph.page.escaped import markdown
 from graph.page.place import Place
+from graph.page.safe_text import document
 from graph.page.shell import Shell, listen
 from graph.page.tryout import Answers, Message, Tryout
 from graph.runs import all_runs
@@ -49,7 +49,7 @@ def asked(place: Place, run: str | None, seen: str) -> tuple[str, str, str]:
     found = tryout.question(place.folder(run), seen) if run else None
     if found is None:
         return "", "", ""
-    return found.prompt, found.id, markdown(f"Validation item {found.id}; the right answer is: {found.answer}")
+    return found.prompt, found.id, document(f"Validation item {found.id}; the right answer is: {found.answer}")
 
 
 def answered(
@@ -65,7 +65,7 @@ def answered(
     for said in there.ask(done, *chats):
         yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
     marks = tryout.marks(done, tryout.item(done.folder, item), question, said)
-    yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), markdown(marks)
+    yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), document(marks)
 
 
 def finished_run(place: Place, run: str | None) -> Finished:
