@@ -11,7 +11,7 @@ import pytest
 
 from graph.finished import Finished
 from graph.page import tryout
-from graph.page.tryout import Answers, Tryout, check_memory, needed_memory
+from graph.page.tryout import Answers, Tryout, memory_for, needed_memory
 from graph.workshop import Workshop
 from memory.errors import InputError, ServerError
 from memory.layout import RunFolder, read_record
@@ -123,16 +123,17 @@ def large(parameters: int) -> BaseModelCard:
 def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free(tmp_path: Path) -> None:
     ready = replace(workshop(tmp_path), model=large(10**13))
     with pytest.raises(InputError, match=r"needs about 20004\.\d GB; \d+\.\d GB are free"):
-        check_memory(ready, at_work=False)
+        memory_for(ready, at_work=False)
+    assert "of the" in memory_for(workshop(tmp_path), at_work=False)
     assert needed_memory(large(135_000_000)) < needed_memory(large(10**10))
 
 
 def test_a_run_at_work_keeps_its_memory_and_its_gpu(tmp_path: Path) -> None:
     ready = workshop(tmp_path)
     with pytest.raises(InputError, match="a run is at work"):
-        check_memory(replace(ready, device="cuda"), at_work=True)
+        memory_for(replace(ready, device="cuda"), at_work=True)
     with pytest.raises(InputError, match="the run at work is left 4 GB"):
-        check_memory(replace(ready, model=large(10**13)), at_work=True)
+        memory_for(replace(ready, model=large(10**13)), at_work=True)
 
 
 def test_the_benchmark_says_whether_an_answer_to_its_own_question_is_right(tmp_path: Path) -> None:

@@ -83,7 +83,9 @@ class Tryout:
             workshop = self._equip(run.report.task, self._cache, _unheard)
             check_base(run, workshop.model)
             if not self._up_for(workshop.model):
-                yield Answers(note="Starting a server, which takes up to a minute ...")
+                self.close()
+                takes = memory_for(workshop, self._at_work())
+                yield Answers(note=f"Starting a server, which takes up to a minute and {takes} ...")
                 self._start(workshop)
             server = self._server
             assert server is not None, "it was started"
@@ -115,8 +117,6 @@ class Tryout:
         return self._server is not None and self._server.model.path == model.path and self._server.alive()
 
     def _start(self, workshop: Workshop) -> None:
-        self.close()
-        check_memory(workshop, self._at_work())
         self._folder = PrivateFolder("tunewright-tryout-")
         self._server = Server(
             workshop.engines.vllm,
@@ -153,8 +153,9 @@ def needed_memory(model: BaseModelCard) -> int:
     return BYTES_PER_WEIGHT * model.parameters + KV_CACHE_GIB * 2**30 + OVERHEAD_BYTES
 
 
-def check_memory(workshop: Workshop, at_work: bool) -> None:
-    """Raises InputError where no server fits, or where it would take from a run at work what that one needs."""
+def memory_for(workshop: Workshop, at_work: bool) -> str:
+    """The memory that a server takes and that is free, in words. Raises InputError where no server fits, or where it
+    would take from a run at work what that one needs; TrialError where the machine does not say what is free."""
     if at_work and workshop.device == "cuda":
         raise InputError("a run is at work, and its server takes most of the GPU", "Ask again when it has ended.")
     needed, free = needed_memory(workshop.model), free_memory(workshop.device)
@@ -165,6 +166,7 @@ def check_memory(workshop: Workshop, at_work: bool) -> None:
             f"a server needs about {needed / 1e9:.1f} GB{also}; {free / 1e9:.1f} GB are free here",
             "Wait for the run to end." if kept else "End other programs, or ask on a larger machine.",
         )
+    return f"about {needed / 1e9:.1f} of the {free / 1e9:.1f} GB that are free"
 
 
 # --- questions and answers ------------------------------------------------------------------------------------------
