@@ -68,7 +68,7 @@ class App:
     def stop(self) -> None:
         """End it as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -83,8 +83,8 @@ def serving(runs: Path, log: Path, *options: str, **env: str) -> Iterator[App]:
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
-    """A page without any run."""
-    with serving(tmp_path / "runs", tmp_path / "app.log", HOME=str(tmp_path)) as served:
+    """A page without any run; one that it starts makes a single small trial."""
+    with serving(tmp_path / "runs", tmp_path / "app.log", HOME=str(tmp_path), FAKE_SCRIPT="small") as served:
         yield served
 
 

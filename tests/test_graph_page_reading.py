@@ -13,7 +13,7 @@ from graph.page.reading import Follower
 from graph.page.run_view import PARTS, log_text, nodes_html, now_html, redrawn, trial_rows
 from graph.snapshot import write_snapshot
 from memory.database import Database
-from memory.errors import InputError
+from memory.errors import InputError, StorageError
 from memory.events import Events
 from memory.layout import RunFolder, write_record
 from tests import example_run
@@ -55,6 +55,18 @@ def test_the_state_comes_from_the_snapshot_and_the_status_from_the_lock(folder: 
     assert (reading.status, reading.following, reading.best) == ("stopped", "planner", "trial 3")
     write_snapshot(folder, state, [])
     assert follower.read(time.time()).status == "finished"
+
+
+def test_a_snapshot_that_grew_is_the_same_as_one_read_anew(folder: RunFolder) -> None:
+    state = {**example_run.finished(folder), "test": None}
+    follower = Follower(folder)
+    write_snapshot(folder, {**state, "trials": state["trials"][:1]}, ["planner"])
+    assert len(follower.read(time.time()).state["trials"]) == 1
+    write_snapshot(folder, {**state, "plan": example_run.plan(4, 3)}, ["data_engineer"])
+    assert follower.read(time.time()).state == Follower(folder).read(time.time()).state
+    folder.snapshot.write_text('{"state": 3')
+    with pytest.raises(StorageError):
+        follower.read(time.time())
 
 
 def test_only_what_changed_is_drawn_again(folder: RunFolder) -> None:

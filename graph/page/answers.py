@@ -226,4 +226,4 @@ def _count(number: int, what: str) -> str:
 
 def sentence(text: str) -> str:
     """Others' text as a sentence."""
-    return plain(text).rstrip(".") + "." if text else ""
+    return plain(text[:1].upper() + text[1:]).rstrip(".") + "." if text else ""

@@ -10,10 +10,13 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic_core import from_json
+
 from graph.background import held
 from graph.live import Board
 from graph.runs import whole
 from graph.snapshot import Snapshot, read_snapshot
+from memory.errors import StorageError
 from memory.events import Event
 from memory.layout import RunFolder, read_record
 from memory.records import NodeName, Question, Task
@@ -148,7 +151,7 @@ class Follower:
         path = self.folder.snapshot
         written = path.stat().st_mtime_ns if path.exists() else 0
         if written != self.written:
-            self.snapshot, self.written = read_snapshot(self.folder), written
+            self.snapshot, self.written = grown(self.folder, self.snapshot), written
         elif self.snapshot is None and (self.folder.root / "report.json").exists():
             self.snapshot = of_report(read_record(self.folder.root / "report.json", RunReport))
 
@@ -178,6 +181,22 @@ class Readings:
             if len(self.followers) > RUNS_KEPT:
                 self.followers.popitem(last=False)
         return follower.read(now)
+
+
+def grown(folder: RunFolder, before: Snapshot | None) -> Snapshot | None:
+    """The newest snapshot. Trials are only ever added to a run, so that those of the snapshot `before` are not built
+    anew: with hundreds of them that is what takes the time. Raises StorageError where it cannot be read."""
+    known = before.state.get("trials", []) if before else []
+    if not known:
+        return read_snapshot(folder)
+    try:
+        found = from_json(folder.snapshot.read_bytes())
+        found["state"]["trials"] = found["state"].get("trials", [])[len(known) :]
+        snapshot = Snapshot.model_validate(found)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{folder.snapshot} is no readable snapshot: {str(error).splitlines()[0]}") from error
+    snapshot.state["trials"][:0] = known
+    return snapshot
 
 
 def of_report(report: RunReport) -> Snapshot:
