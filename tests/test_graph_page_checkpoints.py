@@ -41,9 +41,9 @@ def test_the_newest_checkpoint_stands_first_and_each_can_be_chosen(finished: Run
     past = checkpoints.past(finished)
     assert not past.busy
     rows = checkpoints.rows(past.entries)
-    assert rows[0][2].startswith("sealed test opened")
+    assert rows[0][1].startswith("sealed test opened")
     assert rows[0][3] == "end"
-    assert rows[-1][2].startswith("begun: syllogism")
+    assert rows[-1][1].startswith("begun: syllogism")
     assert len(checkpoints.choices(past.entries)) == len(rows) == len(example_run.STEPS) + 1
 
 
@@ -62,7 +62,7 @@ def test_a_run_that_is_at_work_elsewhere_shows_its_events_and_says_why(tmp_path:
         past = checkpoints.past(folder)
         assert not past.entries
         assert "at work in a process of its own" in past.busy
-        assert [row[2] for row in checkpoints.event_rows(past_events(folder))] == ["a line of the run"]
+        assert [row[1] for row in checkpoints.event_rows(past_events(folder))] == ["a line of the run"]
         with pytest.raises(RunBusyError):
             checkpoints.grow(folder, "1", [])
 

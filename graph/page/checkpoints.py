@@ -29,7 +29,7 @@ from memory.records import Plan, Select, Task, TrainingRecipe
 from memory.state import State
 from tools.report_text import bullets
 
-HEAD = ("When", "Node", "What happened", "Next", "Checkpoint")
+HEAD = ("When", "What happened", "Node", "Next", "Checkpoint")
 NOT_BEGUN = "This run has not come to its first checkpoint yet."
 AT_WORK = (
     "This run is at work in a process of its own, and only that process can read its checkpoints. They stand here as "
@@ -84,14 +84,14 @@ def grow(source: RunFolder, checkpoint: str, edits: Sequence[Edit]) -> tuple[Run
 def rows(entries: Sequence[Entry]) -> list[list[str]]:
     """The checkpoints as a table under HEAD."""
     return [
-        [when(entry.at), entry.node or "", entry.happened, entry.following or "end", entry.checkpoint]
+        [when(entry.at), entry.happened, entry.node or "", entry.following or "end", entry.checkpoint]
         for entry in entries
     ]
 
 
 def event_rows(events: Sequence[Event]) -> list[list[str]]:
     """What happened lately as a table under HEAD, newest first."""
-    return [[when(event.at), event.node or "", event.says, "", ""] for event in reversed(events)]
+    return [[when(event.at), event.says, event.node or "", "", ""] for event in reversed(events)]
 
 
 def choices(entries: Sequence[Entry]) -> list[tuple[str, str]]:

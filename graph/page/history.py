@@ -19,8 +19,8 @@ from memory.layout import RunFolder
 
 Key = tuple[str, bool, float]
 """A run, whether a process is at work on it, and when something last happened: what the tab shows depends on it."""
-WIDTHS = ("17%", "13%", "44%", "13%", "13%")
-"""Of the columns."""
+WIDTHS = ("165px", "480px", "130px", "130px", "140px")
+"""Of the columns; on a narrow screen the table scrolls."""
 FORK = (
     "The new run goes on from this checkpoint with what you change here; the old one stays as it is. Its sealed test "
     "holds the same questions as the old run's, so a second look at them is noted in its report."
@@ -30,7 +30,7 @@ FORK = (
 def layout(shell: Shell) -> None:
     """Build the tab."""
     place, key = shell.place, gr.State(None)
-    status = gr.Markdown()
+    status = gr.Markdown("Reading the run ...")
     resume = gr.Button("Go on with this run", visible=False)
     table = gr.Dataframe(
         headers=list(HEAD), interactive=False, wrap=True, show_search="filter", label="What happened",

@@ -61,8 +61,8 @@ def trials(shell: Shell, seen: gr.State) -> None:
 def outputs(shell: Shell, seen: gr.State) -> None:
     """Two models side by side on the same questions."""
     with gr.Row():
-        first = gr.Dropdown(choices=[], label="First model", elem_id="first")
-        second = gr.Dropdown(choices=[], label="Second model", elem_id="second")
+        first = gr.Dropdown(choices=[], label="First model", elem_id="first", min_width=220)
+        second = gr.Dropdown(choices=[], label="Second model", elem_id="second", min_width=220)
     turn = gr.Radio(choices=list(TURNS), value=TURNS[0], label="What became of it", info=TURNS_SAY)
     with gr.Row():
         kind = gr.Dropdown(choices=list(KINDS), value=ANY, label="Error of the second model")

@@ -47,7 +47,11 @@ CSS = """
 .nodes .node { border: 1px solid var(--border-color-primary); border-radius: 6px; padding: 4px 10px; margin: 0; }
 .nodes .node + .node::before { content: "→ "; color: var(--body-text-color-subdued); }
 .nodes .busy { border: 2px solid var(--color-accent); font-weight: 600; }
-@media (max-width: 480px) { .gradio-container { padding: 8px !important; } }
+@media (max-width: 480px) {
+  .gradio-container { padding: 8px !important; }
+  .prose table { display: block; overflow-x: auto; }
+  .prose th, .prose td { word-break: normal; overflow-wrap: normal; }
+}
 """
 """Charts take the page's colour of text, light or dark."""
 
