@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from graph.live import tell
 from graph.options import Parser
@@ -21,12 +21,14 @@ from memory.errors import InputError
 from tools.engines.environments import cache_folder
 from tools.private_folder import PrivateFolder
 
+if TYPE_CHECKING:
+    from graph.workshop import Equip
+
 PORT = 7860
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PASSWORD = "TUNEWRIGHT_PASSWORD"
 SHORTEST_PASSWORD = 8
 """Characters; logins are throttled to a guess a minute."""
-LARGEST_UPLOAD = "200mb"
 QUIET = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """The page asks nobody outside for anything."""
 
@@ -42,14 +44,15 @@ class Doorway(NamedTuple):
     password: str
 
 
-def main(argv: Sequence[str] | None = None, module: str = "graph.run") -> int:
-    """Serve the page until Ctrl-C. The exit code: 2 bad input, 130 stopped. `module` carries the runs."""
+def main(argv: Sequence[str] | None = None, module: str = "graph.run", equip: Equip | None = None) -> int:
+    """Serve the page until Ctrl-C. The exit code: 2 bad input, 130 stopped. `module` carries the runs, and `equip`
+    makes engines for the page itself; None makes the real ones."""
 
     def work() -> int:
         doorway = parse(sys.argv[1:] if argv is None else argv, os.environ)
         home = PrivateFolder("tunewright-page-")
         try:
-            serve(doorway, home.path, module)
+            serve(doorway, home.path, module, equip)
         finally:
             home.remove()
         return 0
@@ -91,7 +94,7 @@ def read_password(file: str | None, environment: Mapping[str, str]) -> str:
     return lines[0]
 
 
-def serve(doorway: Doorway, home: Path, module: str) -> None:
+def serve(doorway: Doorway, home: Path, module: str, equip: Equip | None) -> None:
     """Build the page and serve it until KeyboardInterrupt. Raises InputError where the port is taken."""
     settle(home)
     # Gradio takes seconds to import, and reads the environment while it does.
@@ -102,8 +105,10 @@ def serve(doorway: Doorway, home: Path, module: str) -> None:
     from graph.page.place import Place
     from graph.page.shell import CSS, page, theme
     from graph.page.tabs import TABS
+    from graph.page.uploads import LARGEST_BYTES
+    from graph.workshop import workshop
 
-    place = Place(doorway.runs, doorway.cache, home / "files", Launch(module))
+    place = Place(doorway.runs, doorway.cache, home / "files", Launch(module), equip or workshop)
     blocks = page(place, TABS)
     hosts = () if doorway.share or doorway.host not in LOOPBACK else LOOPBACK
     try:
@@ -116,7 +121,7 @@ def serve(doorway: Doorway, home: Path, module: str) -> None:
             app_kwargs={"middleware": [Middleware(Door, throttle=Throttle(), hosts=hosts)]},
             theme=theme(),
             css=CSS,
-            max_file_size=LARGEST_UPLOAD,
+            max_file_size=LARGEST_BYTES,
             footer_links=["settings"],
             run_history=False,
             show_error=False,

@@ -106,6 +106,31 @@ def edited(state: State, following: str | None, edits: Sequence[Edit]) -> State:
     return changes
 
 
+def editable(state: State, following: str | None) -> dict[str, str]:
+    """Every key that `edited` takes at this checkpoint, with the value that stands there as a person would write it;
+    empty where none is set."""
+    task, plan = state["task"], state.get("plan")
+    if following is None or state.get("stop") is not None:
+        return {}
+    budget = task.budget
+    values: dict[str, object] = {
+        "budget": in_words(budget.seconds), "max_trials": budget.max_trials, "sample_cap": task.sample_cap,
+        "approve": task.approve,
+    }  # fmt: skip
+    if state.get("baseline") is None:
+        values["seed"] = task.seed
+    if plan is not None and following in BEFORE_DATA and (select := _select(plan.data)):
+        values |= {"plan.rows": select.rows, "plan.balance": select.balance}
+    if plan is not None and following in BEFORE_TRAINING:
+        values |= {f"plan.{name}": getattr(plan.training, name) for name in TrainingRecipe.model_fields}
+    return {key: _written(value) for key, value in values.items()}
+
+
+def _written(value: object) -> str:
+    """A value as a person writes it."""
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def difference(before: State, after: State) -> list[str]:
     """What was edited between two states, in words."""
     words = []

@@ -3,6 +3,7 @@
 import sys
 
 from app import main
+from tests.fake_run import workshop
 
 if __name__ == "__main__":
-    sys.exit(main(module="tests.fake_run"))
+    sys.exit(main(module="tests.fake_run", equip=workshop))

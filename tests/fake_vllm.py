@@ -2,11 +2,13 @@
 
 Its answers are as good as the `quality` (0 to 1) in the loaded folder's quality.json; a folder without one is the base
 model with 0.1. The answer to a prompt is right exactly where a hash of the prompt is below the quality, so that better
-weights win items and lose none. Gold and wrong answers come with the request, from fake_lighteval.
+weights win items and lose none. Gold and wrong answers come with the request, from fake_lighteval; whoever sends none
+is told the quality of the weights that answer, word by word where it asks for a stream.
 
 Faults are asked for in the environment: FAKE_VLLM_REFUSE (a message: does not start), FAKE_VLLM_DELAY_S (of each chat
 answer), FAKE_VLLM_FAIL_AT (number of the chat request that it refuses), FAKE_VLLM_DIE_AT (number of the one at which it
-dies; only once, where FAKE_VLLM_ONCE names a file), FAKE_VLLM_STUCK (says that it reloads, and does not).
+dies; only once, where FAKE_VLLM_ONCE names a file), FAKE_VLLM_STUCK (says that it reloads, and does not),
+FAKE_VLLM_WORD_S (seconds before each word of a stream), FAKE_VLLM_CUT_AT (number of the word at which a stream ends).
 """
 
 from __future__ import annotations
@@ -63,15 +65,21 @@ class Model:
         prompt = body["messages"][-1]["content"]
         quality = self.quality + (SHOWN_EXAMPLES_ADD if len(body["messages"]) > 1 else 0.0)
         choices = []
-        for index in range(body["n"]):
+        for index in range(body.get("n", 1)):
             salt = f" {index}" if body["temperature"] > 0 else ""
             right = hash01(prompt + salt) < quality
-            text = body["fake"]["gold"] if right else wrong(prompt, body["fake"]["wrong"])
+            text = self.introduction()
+            if "fake" in body:
+                text = body["fake"]["gold"] if right else wrong(prompt, body["fake"]["wrong"])
             ids = list(text.encode())[: body["max_tokens"]]
             finish = "stop" if len(ids) < body["max_tokens"] else "length"
             message = {"role": "assistant", "content": text}
             choices.append({"index": index, "message": message, "finish_reason": finish, "token_ids": ids})
-        return {"choices": choices}
+        return {"choices": choices, "usage": {"completion_tokens": sum(len(each["token_ids"]) for each in choices)}}
+
+    def introduction(self) -> str:
+        """What the weights say of themselves."""
+        return f"These weights have quality {self.quality:g}"
 
     def fingerprint(self) -> list[dict[str, dict[str, float]] | None]:
         """Log-probabilities of a prompt's tokens; other weights give others."""
@@ -102,6 +110,8 @@ class Handler(BaseHTTPRequestHandler):
             fault_before_answer(number)
             if number == int(os.environ.get("FAKE_VLLM_FAIL_AT", "0")):
                 self.say({"error": {"message": "no room"}}, 500)
+            elif body.get("stream"):
+                self.stream(self.model.introduction().split(" "))
             else:
                 self.say(self.model.chat(body))
         elif route == "/v1/completions":
@@ -132,6 +142,22 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def stream(self, words: list[str]) -> None:
+        """Answer with server-sent events, a word each."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for number, word in enumerate(words):
+            time.sleep(float(os.environ.get("FAKE_VLLM_WORD_S", "0")))
+            if number == int(os.environ.get("FAKE_VLLM_CUT_AT", "-1")):
+                return
+            finish = "stop" if number == len(words) - 1 else None
+            delta = {"content": word if number == 0 else f" {word}"}
+            event = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+            self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        self.wfile.write(b"data: [DONE]\n\n")
 
     def address_string(self) -> str:
         """A Unix socket's peer has no address."""

@@ -70,6 +70,8 @@ def test_rows_are_numbered_as_a_person_counts_them(tmp_path: Path) -> None:
         ("a.csv", "text,label\nx,y\n".encode("utf-16"), r"a.csv is UTF-16 text. Save it as UTF-8"),
         ("a.jsonl", '{"a": 1}\n{"a": 1,}\n', r"a.jsonl row 2 is no JSON: .* at character \d+. Write one JSON object"),
         ("a.jsonl", '{"a": 1}\n"just text"\n', r"a.jsonl row 2 is no JSON object"),
+        ("a.jsonl", '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", r"a.jsonl row 1 is nested too deeply"),
+        ("a.jsonl", '{"a": ' + "9" * 5000 + "}", r"a.jsonl row 1 .* a number of thousands of digits"),
         ("a.json", '[{"a": 1},\n 7]', r"a.json row 2 is no JSON object"),
         ("a.json", '[{"a": 1},\n oops]', r"a.json is no JSON: .* at line 2, character 2"),
         (

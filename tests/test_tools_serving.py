@@ -49,6 +49,21 @@ def write_tensors(folder: Path, *names: str) -> None:
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
 
 
+def test_an_answer_is_streamed_and_may_be_left_at_any_word(server: Server, tmp_path: Path) -> None:
+    server.load(fake_weights(tmp_path / "tuned", 0.9))
+    client = Client(server.socket)
+    body = {"model": "model", "messages": TALK, "max_tokens": 99, "temperature": 0, "stream": True}
+
+    def words() -> Iterator[str]:
+        for event in client.stream("/v1/chat/completions", body):
+            yield event["choices"][0]["delta"]["content"]
+
+    assert next(words()) == "These"
+    assert "".join(words()) == "These weights have quality 0.9"
+    with pytest.raises(ServerError, match="refused /nowhere with 404"):
+        next(client.stream("/nowhere", body))
+
+
 def test_a_swap_changes_the_answers_and_a_swap_back_brings_them_back(server: Server, tmp_path: Path) -> None:
     perfect = fake_weights(tmp_path / "perfect", 1.0)
     server.load(Path(server.model.path))

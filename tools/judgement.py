@@ -131,23 +131,24 @@ def expectation_met(plan: Plan, comparison: Comparison) -> bool:
 def classify_errors(
     outcomes: Iterable[Outcome], closed_answers: Sequence[str] | None = None, examples: int = 5
 ) -> tuple[ErrorClass, ...]:
-    """Sort every output that is not fully right into one class, the most frequent class first.
-
-    The first that fits, in this order: a loop ("repetition"); the gold with other case, punctuation or words around
-    it ("right answer, wrong format"); cut by the token limit ("truncated"); no answer extracted ("unparsable");
-    "wrong answer".
-    """
+    """Sort every output that is not fully right into its class, the most frequent class first."""
     wrong = [outcome for outcome in outcomes if outcome.score < 1]
     classes: dict[ErrorName, list[str]] = {}
     for outcome in wrong:
-        classes.setdefault(_class(outcome, closed_answers), []).append(outcome.id)
+        classes.setdefault(error_class(outcome, closed_answers), []).append(outcome.id)
     return tuple(
         ErrorClass(name=name, count=len(ids), examples=tuple(dict.fromkeys(ids))[:examples])
         for name, ids in sorted(classes.items(), key=lambda pair: -len(pair[1]))
     )
 
 
-def _class(outcome: Outcome, closed_answers: Sequence[str] | None) -> ErrorName:
+def error_class(outcome: Outcome, closed_answers: Sequence[str] | None) -> ErrorName:
+    """The class of an output that is not fully right.
+
+    The first that fits, in this order: a loop ("repetition"); the gold with other case, punctuation or words around
+    it ("right answer, wrong format"); cut by the token limit ("truncated"); no answer extracted ("unparsable");
+    "wrong answer".
+    """
     if _loops(outcome.output):
         return "repetition"
     if _holds_gold(outcome.output, outcome.gold, closed_answers):

@@ -12,6 +12,7 @@ from pathlib import Path
 from graph.background import Launch, held, start
 from graph.page.reading import Reading, Readings
 from graph.runs import all_runs
+from graph.workshop import Equip, workshop
 from memory.errors import InputError
 from memory.layout import RunFolder, disk, link_or_copy
 from memory.records import Task
@@ -32,6 +33,8 @@ class Place:
     """An empty folder of this app, from which files are served; it goes when the app ends."""
     launch: Launch = field(default_factory=Launch)
     """What carries a run in the background; the tests bring quick engines."""
+    equip: Equip = workshop
+    """Makes engines and model for what the page does itself: trying a tuned model."""
     readings: Readings = field(default_factory=Readings)
     """The runs that are watched."""
     starts: dict[str, RunFolder] = field(default_factory=dict)

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import gradio as gr
 
@@ -46,7 +47,11 @@ CSS = """
 .nodes .node { border: 1px solid var(--border-color-primary); border-radius: 6px; padding: 4px 10px; margin: 0; }
 .nodes .node + .node::before { content: "→ "; color: var(--body-text-color-subdued); }
 .nodes .busy { border: 2px solid var(--color-accent); font-weight: 600; }
-@media (max-width: 480px) { .gradio-container { padding: 8px !important; } }
+@media (max-width: 480px) {
+  .gradio-container { padding: 8px !important; }
+  .prose table { display: block; overflow-x: auto; }
+  .prose th, .prose td { word-break: normal; overflow-wrap: normal; }
+}
 """
 """Charts take the page's colour of text, light or dark."""
 
@@ -143,11 +148,22 @@ def one_line(work: Callable[P, R]) -> Callable[P, R]:
     """`work`, whose expected errors reach the person as one line; anything else is a bug and goes to the log of the app
     alone."""
 
+    def line(error: TunewrightError) -> gr.Error:
+        return gr.Error(html.escape(str(error)), title="That did not work", print_exception=False)
+
+    @functools.wraps(work)
+    def streamed(*args: P.args, **kwargs: P.kwargs) -> Iterator[Any]:
+        try:
+            yield from cast("Iterator[Any]", work(*args, **kwargs))
+        except TunewrightError as error:
+            raise line(error) from error
+
     @functools.wraps(work)
     def told(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return work(*args, **kwargs)
         except TunewrightError as error:
-            raise gr.Error(html.escape(str(error)), title="That did not work", print_exception=False) from error
+            raise line(error) from error
 
-    return told
+    # Gradio looks at the function itself to see whether its answer comes bit by bit.
+    return cast("Callable[P, R]", streamed) if inspect.isgeneratorfunction(work) else told

@@ -84,6 +84,8 @@ def _json(text: str, where: str) -> list[object]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, character {error.colno}" if error.lineno > 1 else f"character {error.colno}"
         raise InputError(f"{where} is no JSON: {error.msg} at {place}", "Write one JSON object a line.") from error
+    except (RecursionError, ValueError) as error:  # Python's own limits, for depth and for the digits of a number
+        raise InputError(f"{where} is nested too deeply, or holds a number of thousands of digits") from error
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,28 @@ class Client:
             raise ServerError(f"the vLLM server's answer to {route} is no JSON object: {answer[:100]!r}")
         return value
 
+    def stream(self, route: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The JSON objects of an answer that comes bit by bit, as server-sent events; the server stops working on it
+        when the caller stops asking for more. Raises ServerError, also where the answer breaks off."""
+        try:
+            self.connection.request("POST", route, json.dumps(body).encode(), {"Content-Type": "application/json"})
+            response = self.connection.getresponse()
+            if response.status >= 400:
+                raise ServerError(f"the vLLM server refused {route} with {response.status}: {_reason(response.read())}")
+            for line in response:
+                name, _, said = line.strip().partition(b":")
+                if name == b"data" and said.strip() == b"[DONE]":
+                    return
+                if name == b"data":
+                    yield _event(said, route)
+            raise ServerError(f"the vLLM server broke its answer to {route} off")
+        except TimeoutError as error:
+            raise ServerError(f"no answer to {route} within {self.connection.timeout} s") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerError(f"the vLLM server is gone ({type(error).__name__} at {route})") from error
+        finally:
+            self.close()  # an answer that was left early would stand in the way of the next one
+
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
         self.connection.close()
@@ -86,6 +109,19 @@ class Client:
         finally:
             self.close()
         return True
+
+
+def _event(said: bytes, route: str) -> dict[str, Any]:
+    """One event of an answer. Raises ServerError where it is no JSON object, or is an error."""
+    try:
+        value = json.loads(said)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ServerError(f"the vLLM server's answer to {route} holds no JSON object: {said[:100]!r}")
+    if "error" in value:
+        raise ServerError(f"the vLLM server failed in its answer to {route}: {_reason(said)}")
+    return value
 
 
 def _reason(answer: bytes) -> str:

@@ -1,0 +1,174 @@
+"""Look inside: what each trial was made of, what two models answered to the same questions, and files to take away."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from graph.page import downloads, samples, trial_parts
+from graph.page.place import Place
+from graph.page.samples import ANY, KINDS, TURNS
+from graph.page.shell import Shell, listen
+from graph.page.trial_parts import LOGS
+
+Stamp = tuple[str, int]
+NOTHING = "Nothing to look into yet: the untouched model is measured first."
+TURNS_SAY = (
+    "Right to wrong: what the second model lost. Where a metric gives part marks, an item that fell or rose counts."
+)
+
+
+def layout(shell: Shell) -> None:
+    """Build the tab."""
+    seen = gr.State(None)
+    with gr.Tabs():
+        with gr.Tab("Trials"):
+            trials(shell, seen)
+        with gr.Tab("Outputs"):
+            outputs(shell, seen)
+        with gr.Tab("Report and files"):
+            files(shell, seen)
+    listen([shell.news.change], partial(looked, shell.place), [shell.run, seen], [seen])
+
+
+def trials(shell: Shell, seen: gr.State) -> None:
+    """A trial: plan, data, rows, checks, configuration and logs."""
+    place = shell.place
+    number = gr.Dropdown(choices=[], label="Trial", elem_id="trial")
+    about = gr.Markdown()
+    with gr.Accordion("Checks before the training", open=False):
+        checks = gr.HTML()
+    with gr.Accordion("Where the training rows come from, and what was left out", open=False):
+        provenance = gr.HTML()
+    with gr.Accordion("Training rows", open=False):
+        with gr.Row():
+            words, page = _search("Search the rows")
+        where = gr.Markdown()
+        rows = gr.HTML()
+    with gr.Accordion("Configuration and logs", open=False):
+        name = gr.Dropdown(choices=list(LOGS), value=next(iter(LOGS)), label="File")
+        again = gr.Button("Read it again", size="sm")
+        log = gr.Textbox(label="Its end", lines=12, max_lines=24, interactive=False)
+    one = [shell.run, number]
+    listen([seen.change], partial(trials_of, place), one, [number])
+    listen([seen.change, number.change], partial(trial, place), one, [about, checks, provenance])
+    listen([number.change, words.submit, page.change], partial(rows_of, place), [*one, words, page], [where, rows])
+    listen([seen.change, number.change, name.change, again.click], partial(log_of, place), [*one, name], [log])
+
+
+def outputs(shell: Shell, seen: gr.State) -> None:
+    """Two models side by side on the same questions."""
+    with gr.Row():
+        first = gr.Dropdown(choices=[], label="First model", elem_id="first", min_width=220)
+        second = gr.Dropdown(choices=[], label="Second model", elem_id="second", min_width=220)
+    turn = gr.Radio(choices=list(TURNS), value=TURNS[0], label="What became of it", info=TURNS_SAY)
+    with gr.Row():
+        kind = gr.Dropdown(choices=list(KINDS), value=ANY, label="Error of the second model")
+        words, page = _search("Search questions and answers")
+    where = gr.Markdown()
+    cards = gr.HTML()
+    with gr.Accordion("Kinds of errors", open=False):
+        errors = gr.HTML()
+    models = [shell.run, first, second]
+    listen([seen.change], partial(models_of, shell.place), models, [first, second])
+    listen(
+        [first.change, second.change, turn.change, kind.change, words.submit, page.change],
+        partial(compared, shell.place), [*models, turn, kind, words, page], [where, cards, errors], progress="minimal",
+    )  # fmt: skip
+
+
+def files(shell: Shell, seen: gr.State) -> None:
+    """The report, and what can be taken away."""
+    name = gr.Dropdown(choices=[], label="Take a file", elem_id="offered")
+    take = gr.Button("Get it ready")
+    file = gr.File(label="Ready", interactive=False, visible=False)
+    report = gr.Markdown()
+    listen([seen.change], partial(files_of, shell.place), [shell.run], [name, file, report])
+    listen([take.click], partial(taken, shell.place), [shell.run, name], [file], progress="minimal", limit=1)
+
+
+# --- what is shown: each raises InputError for what a browser should not have sent, and StorageError ----------------
+
+
+def looked(place: Place, run: str | None, before: Stamp | None) -> Any:
+    """What all of the tab depends on, where it has changed: a run, and when its state was written."""
+    path = place.folder(run).snapshot if run else None
+    now = (run, path.stat().st_mtime_ns if path.exists() else 0) if path else None
+    return gr.skip() if now == before else now
+
+
+def trials_of(place: Place, run: str | None, chosen: int | None) -> Any:
+    """The trials to choose from; the newest one at first."""
+    choices = trial_parts.choices(place.read(run).state) if run else []
+    known = [value for _, value in choices]
+    return gr.update(choices=choices, value=chosen if chosen in known else next(iter(known), None))
+
+
+def trial(place: Place, run: str | None, chosen: int | None) -> tuple[str, str, str]:
+    """What came of a trial, its checks, and where its data come from."""
+    if not run or chosen is None:
+        return NOTHING, "", ""
+    part = trial_parts.parts(place.read(run).state, chosen)
+    return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
+
+
+def rows_of(
+    place: Place, run: str | None, chosen: int | None, words: str | None, page: float | None
+) -> tuple[str, str]:
+    """Training rows, and where in the file we are."""
+    if not run or chosen is None:
+        return "", ""
+    part = trial_parts.parts(place.read(run).state, chosen)
+    found = trial_parts.training_rows(place.folder(run), part, words or "", int(page or 1))
+    return f"Rows {found.says}, page {found.number} of {found.pages}.", trial_parts.rows_html(found)
+
+
+def log_of(place: Place, run: str | None, chosen: int | None, name: str) -> str:
+    """The end of a file."""
+    if not run or chosen is None:
+        return ""
+    return trial_parts.log(place.folder(run), trial_parts.parts(place.read(run).state, chosen), name)
+
+
+def models_of(place: Place, run: str | None, first: str | None, second: str | None) -> tuple[Any, ...]:
+    """The models to choose from; the untouched one and the newest trial at first."""
+    names = list(samples.models(place.read(run).state)) if run else []
+    usual = samples.usual(names) or (None, None)
+    return tuple(
+        gr.update(choices=names, value=chosen if chosen in names else other)
+        for chosen, other in zip((first, second), usual, strict=True)
+    )
+
+
+def compared(
+    place: Place, run: str | None, first: str | None, second: str | None, turn: str, kind: str, words: str | None,
+    page: float | None,
+) -> tuple[str, str, str]:  # fmt: skip
+    """Outputs side by side, counts, and kinds of errors."""
+    if not run or not first or not second:
+        return NOTHING, "", ""
+    both = samples.side_by_side(place.folder(run), place.read(run).state, first, second)
+    found = both.find(samples.turn_of(turn), kind, words or "", int(page or 1))
+    counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
+    says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
+    return says, samples.html(found, both, first, second), samples.errors_html(both, first, second)
+
+
+def files_of(place: Place, run: str | None) -> tuple[Any, ...]:
+    """What can be taken away, and the report."""
+    names = list(downloads.offered(place.folder(run), place.read(run).state)) if run else []
+    report = downloads.report(place.folder(run)) if run else ""
+    return gr.update(choices=names, value=next(iter(names), None)), gr.update(visible=False), report
+
+
+def taken(place: Place, run: str | None, name: str | None) -> Any:
+    """A file, ready to be taken."""
+    path = downloads.take(place, place.folder(run), place.read(run).state, name or "")
+    return gr.update(value=path, visible=True)
+
+
+def _search(label: str) -> tuple[gr.Textbox, gr.Number]:
+    words = gr.Textbox(label=label, value="", max_lines=1, info="press Enter")
+    return words, gr.Number(value=1, label="Page of fifty", precision=0, minimum=1)
