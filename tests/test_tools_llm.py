@@ -66,6 +66,7 @@ def test_an_answer_is_a_record_and_the_same_question_is_asked_once(broker: MakeB
         assert ask(broker(), url) == Colour(name="red", shade=3)
     (asked,) = script.asked
     assert asked["response_format"]["json_schema"]["schema"]["properties"]["shade"]["maximum"] == 9
+    assert asked["max_completion_tokens"] == 1000
     assert script.keys == [f"Bearer {KEY}"]
     assert not [path for path in tmp_path.rglob("*") if KEY in path.read_text()]
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from memory.errors import ModelError
 from memory.layout import read_record, write_record
 from memory.records import ModelCall
 from tools.llm.client import CallError, Client, Form, NoSchemaError
-from tools.llm.endpoint import Endpoint, Message, Reply
+from tools.llm.endpoint import CHARS_A_TOKEN, Endpoint, Message, Reply
 from tools.llm.meter import Meter
 from tools.llm.prices import dollars
 
@@ -29,11 +30,39 @@ PATIENCE_SECONDS = 300.0
 ATTEMPTS = 5
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
 """Waits between attempts double from one to the other, and vary, so that many callers do not come back at once."""
-CHARS_A_TOKEN = 2.5
-"""For the most that a prompt can cost, on the low side: prose has about 4, names and numbers about 3."""
+
+MARKER_TOKENS = 100
+"""Of a prompt, for its roles and the server's own words."""
 
 Heard = Callable[[ModelCall], None]
 """Is told of every call that is over."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A conversation that a model shall go on with, and the form of its answer."""
+
+    endpoint: Endpoint
+    messages: tuple[Message, ...]
+    schema: dict[str, Any]
+    """JSON schema with a title."""
+    purpose: str
+    """Who asks, for the meter."""
+
+    @property
+    def key(self) -> str:
+        """A name for all that decides the answer: model and weights, settings, conversation, schema. Not the server's
+        address, which may change between two starts of a run."""
+        settings = [getattr(self.endpoint, name) for name in ("model", "weights", "temperature", "answer_tokens")]
+        asked = [settings, [message.model_dump() for message in self.messages], self.schema]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def most_dollars(self) -> float | None:
+        """The most that a request can cost; None where the price is not known."""
+        chars = sum(len(message.content) for message in self.messages) + len(json.dumps(self.schema))
+        price, tokens = self.endpoint.price, int(chars / CHARS_A_TOKEN) + MARKER_TOKENS
+        return None if price is None else dollars(price, tokens, self.endpoint.answer_tokens)
 
 
 class Broker:
@@ -48,30 +77,21 @@ class Broker:
         self._clients: dict[Endpoint, Client] = {}
         self._forms: dict[Endpoint, Form] = {}
 
-    def ask(
-        self,
-        endpoint: Endpoint,
-        messages: Sequence[Message],
-        schema: dict[str, Any],
-        purpose: str,
-        patience_s: float = PATIENCE_SECONDS,
-    ) -> Reply:
-        """The answer to a conversation in the form of a JSON schema (with a title); from disk if it was given before.
+    def ask(self, question: Question, patience_s: float = PATIENCE_SECONDS) -> Reply:
+        """The answer, from disk if it was given before.
 
         Raises ModelError where none is to be had within the patience or the budget, ServerError where a server on this
         machine does not start.
         """
-        path = self.folder / f"{key_of(endpoint, messages, schema)}.json"
+        path = self.folder / f"{question.key}.json"
         if path.exists():
             return read_record(path, Reply)
         with self._slots:
-            reply = self._patiently(endpoint, messages, schema, purpose, patience_s)
+            reply = self._patiently(question, patience_s)
         write_record(path, reply)
         return reply
 
-    def _patiently(
-        self, endpoint: Endpoint, messages: Sequence[Message], schema: dict[str, Any], purpose: str, patience_s: float
-    ) -> Reply:
+    def _patiently(self, question: Question, patience_s: float) -> Reply:
         """Ask, and again after a fault that may pass."""
         until = time.monotonic() + patience_s
         attempts = tenacity.Retrying(
@@ -80,37 +100,27 @@ class Broker:
             stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_before_delay(patience_s),
             reraise=True,
         )
-        return attempts(lambda: self._once(endpoint, messages, schema, purpose, until - time.monotonic()))
+        return attempts(lambda: self._once(question, until - time.monotonic()))
 
-    def _once(
-        self, endpoint: Endpoint, messages: Sequence[Message], schema: dict[str, Any], purpose: str, left_s: float
-    ) -> Reply:
+    def _once(self, question: Question, left_s: float) -> Reply:
         """One attempt; where the server takes no schema for its response, the same as a tool call, from then on."""
-        form = self._forms.get(endpoint, "schema")
+        form = self._forms.get(question.endpoint, "schema")
         try:
-            return self._metered(endpoint, messages, schema, purpose, form, left_s)
+            return self._metered(question, form, left_s)
         except NoSchemaError:
             if form == "tool":
                 raise
-            self._forms[endpoint] = "tool"
-            return self._metered(endpoint, messages, schema, purpose, "tool", left_s)
+            self._forms[question.endpoint] = "tool"
+            return self._metered(question, "tool", left_s)
 
-    def _metered(
-        self,
-        endpoint: Endpoint,
-        messages: Sequence[Message],
-        schema: dict[str, Any],
-        purpose: str,
-        form: Form,
-        left_s: float,
-    ) -> Reply:
+    def _metered(self, question: Question, form: Form, left_s: float) -> Reply:
         """One request, reserved before it is sent and settled when it is over."""
+        endpoint = question.endpoint
         client = self._clients.setdefault(endpoint, Client(endpoint))
-        call = self.meter.begin(purpose, endpoint.model, most_dollars(endpoint, messages, schema))
+        call = self.meter.begin(question.purpose, endpoint.model, question.most_dollars)
         began = time.monotonic()
         try:
-            timeout_s = max(1.0, min(TIMEOUT_SECONDS, left_s))
-            reply = client.ask(messages, schema, form, timeout_s, endpoint.answer_tokens)
+            reply = client.ask(question.messages, question.schema, form, max(1.0, min(TIMEOUT_SECONDS, left_s)))
         except ModelError as error:
             billed = isinstance(error, CallError) and error.billed
             self._settle(call, began, state="failed", **({} if billed else {"dollars": 0.0}))
@@ -122,21 +132,6 @@ class Broker:
         over = call.model_copy(update={"seconds": round(time.monotonic() - began, 3), **came})
         self.meter.end(over)
         self.heard(over)
-
-
-def key_of(endpoint: Endpoint, messages: Sequence[Message], schema: dict[str, Any]) -> str:
-    """A name for what is asked: model and weights, settings, conversation, schema. Not the server's address, which may
-    change between two starts of a run."""
-    settings = [endpoint.model, endpoint.weights, endpoint.temperature, endpoint.answer_tokens]
-    asked = [settings, [message.model_dump() for message in messages], schema]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def most_dollars(endpoint: Endpoint, messages: Sequence[Message], schema: dict[str, Any]) -> float | None:
-    """The most that a request can cost; None where the price is not known."""
-    chars = sum(len(message.content) for message in messages) + len(json.dumps(schema))
-    prompt_tokens = int(chars / CHARS_A_TOKEN) + 100
-    return None if endpoint.price is None else dollars(endpoint.price, prompt_tokens, endpoint.answer_tokens)
 
 
 def spent(endpoint: Endpoint, reply: Reply) -> dict[str, object]:

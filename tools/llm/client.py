@@ -33,7 +33,7 @@ CONTEXT = re.compile(
 )
 NO_SCHEMA = re.compile(r"response_format|json_schema|structured|guided", re.I)
 SECRET = "[key]"
-URL_WAY_OUT = "Is OPENAI_BASE_URL right, and the server up?"
+KEY_WAY_OUT = "Give a valid one in OPENAI_API_KEY, or start a run with --planner search."
 
 
 class CallError(ModelError):
@@ -70,22 +70,20 @@ class Client:
         self._made: tuple[Path | None, ChatOpenAI] | None = None
         self._turn = threading.Lock()
 
-    def ask(
-        self, messages: Sequence[Message], schema: dict[str, Any], form: Form, timeout_s: float, most_tokens: int
-    ) -> Reply:
+    def ask(self, messages: Sequence[Message], schema: dict[str, Any], form: Form, timeout_s: float) -> Reply:
         """One request with an answer in the form of `schema`. Raises CallError; nothing is tried again."""
         import openai
 
         said = [(message.role, message.content) for message in messages]
         try:
-            answer = self._chat().invoke(said, timeout=timeout_s, max_tokens=most_tokens, **shape_of(schema, form))
+            answer = self._chat().invoke(said, timeout=timeout_s, **shape_of(schema, form))
         except openai.LengthFinishReasonError as error:
             return cut_reply(error.completion)
         except openai.OpenAIError as error:
             raise self._fault(error, timeout_s) from None  # its text could hold the key
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # What langchain-openai makes of a body that is no chat completion, for example a proxy's web page.
-            raise CallError("server", f"{self._who} sent no chat completion ({type(error).__name__})") from None
+            raise CallError("server", f"{self.endpoint.who} sent no chat completion ({type(error).__name__})") from None
         return reply_of(answer)
 
     def _chat(self) -> ChatOpenAI:
@@ -97,28 +95,26 @@ class Client:
                 self._made = (socket, chat_client(endpoint, socket))
             return self._made[1]
 
-    @property
-    def _who(self) -> str:
-        return f"{self.endpoint.model} at {self.endpoint.base_url}"
-
     def _fault(self, error: openai.OpenAIError, timeout_s: float) -> CallError:
         """An error of the library as one of ours."""
         import openai
 
+        who = self.endpoint.who
         if isinstance(error, openai.APITimeoutError):
-            return CallError("timeout", f"{self._who} gave no answer in {timeout_s:.0f} s", again=True, billed=True)
+            return CallError("timeout", f"{who} gave no answer in {timeout_s:.0f} s", again=True, billed=True)
         if isinstance(error, openai.APIConnectionError):
-            return CallError("connection", f"{self._who} cannot be reached: {cause_of(error)}", URL_WAY_OUT, again=True)
+            says = f"{who} cannot be reached: {cause_of(error)}"
+            return CallError("connection", says, "Is OPENAI_BASE_URL right, and the server up?", again=True)
         if not isinstance(error, openai.APIStatusError):
-            return CallError("server", f"{self._who} failed: {self._clean(str(error))}", billed=True)
-        return self._refusal(error)
+            return CallError("server", f"{who} failed: {self._clean(str(error))}", billed=True)
+        return self._refusal(who, error)
 
-    def _refusal(self, error: openai.APIStatusError) -> CallError:
+    def _refusal(self, who: str, error: openai.APIStatusError) -> CallError:
         """An answer with an error's status."""
         status, says = error.status_code, self._clean(error.message)
-        told = f"{self._who} answered {status}: {says}"
+        told = f"{who} answered {status}: {says}"
         if status in (401, 403):
-            return CallError("key", f"{self._who} refuses the key: {says}", "Give a valid one in OPENAI_API_KEY.")
+            return CallError("key", f"{who} refuses the key: {says}", KEY_WAY_OUT)
         if status == 404:
             return CallError("model", told, "Name another with --planner-model, or another OPENAI_BASE_URL.")
         if status == 429:
@@ -129,9 +125,7 @@ class Client:
             return CallError("server", told, again=True, wait_seconds=wait_of(error))
         if CONTEXT.search(says):
             return CallError("context", told)
-        if NO_SCHEMA.search(says):
-            return NoSchemaError("request", told)
-        return CallError("request", told)
+        return NoSchemaError("request", told) if NO_SCHEMA.search(says) else CallError("request", told)
 
     def _clean(self, text: str) -> str:
         """One line without the key, which some servers quote."""
@@ -146,11 +140,12 @@ def chat_client(endpoint: Endpoint, socket: Path | None) -> ChatOpenAI:
 
     transport = httpx2.HTTPTransport(uds=str(socket)) if socket else None
     return ChatOpenAI(
-        model=endpoint.model,
+        model=endpoint.served_as or endpoint.model,
         base_url=endpoint.base_url,
         # A server without keys still gets the header that the library insists on.
         api_key=endpoint.key or SecretStr("none"),
         temperature=endpoint.temperature,
+        max_completion_tokens=endpoint.answer_tokens,
         max_retries=0,
         use_responses_api=False,
         http_client=httpx2.Client(transport=transport) if transport else None,

@@ -11,6 +11,8 @@ from pydantic import SecretStr
 
 from memory.records import Price, Record
 
+CHARS_A_TOKEN = 2.5
+"""On the low side, so that an estimate errs towards too many tokens: prose has about 4, names and numbers about 3."""
 ANSWER_TOKENS = 8192
 """Room for an answer with the reasoning before it."""
 
@@ -39,7 +41,7 @@ class Endpoint:
     """One model, and all that decides what it answers but the conversation."""
 
     model: str
-    """As the server calls it."""
+    """Its name, which is what the server calls it unless `served_as` says otherwise."""
     base_url: str
     key: SecretStr | None = None
     """None for a server that asks for none. Never in a record, an event or an error."""
@@ -53,5 +55,16 @@ class Endpoint:
     """None leaves it to the server: reasoning models refuse any."""
     socket: Callable[[], Path] | None = None
     """Of a server on this machine: brings it up and returns its socket file. Raises ServerError."""
+    served_as: str = ""
     weights: str = ""
     """Hash of the weights that answer, where a name can stand for several."""
+
+    @property
+    def prompt_chars(self) -> int:
+        """Characters that are sure to be no more than `prompt_tokens`."""
+        return int(self.prompt_tokens * CHARS_A_TOKEN)
+
+    @property
+    def who(self) -> str:
+        """How a person would call it."""
+        return f"{self.model} model" if self.socket else f"{self.model} at {self.base_url}"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from memory.errors import TrialError
 from memory.records import Record
-from tools.llm.broker import PATIENCE_SECONDS, Broker
+from tools.llm.broker import PATIENCE_SECONDS, Broker, Question
 from tools.llm.endpoint import Endpoint, Message, Reply
 
 R = TypeVar("R", bound=Record)
@@ -42,12 +42,12 @@ def ask_for(
     """
     schema = kind.model_json_schema()
     said = list(messages)
-    reply = broker.ask(endpoint, said, schema, purpose, patience_s)
+    reply = broker.ask(Question(endpoint, tuple(said), schema, purpose), patience_s)
     try:
         return parsed(kind, reply), [*said, spoken(reply)]
     except BadAnswerError as error:
         said += [spoken(reply), Message(role="user", content=f"{error} Answer again with one JSON object, whole.")]
-    reply = broker.ask(endpoint, said, schema, purpose, patience_s)
+    reply = broker.ask(Question(endpoint, tuple(said), schema, purpose), patience_s)
     try:
         return parsed(kind, reply), [*said, spoken(reply)]
     except BadAnswerError as error:
