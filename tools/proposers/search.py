@@ -42,7 +42,7 @@ SHRINK_AT_MOST = 0.7
 
 def propose(brief: Brief) -> Plan | Stop:
     """The next plan, or why there is none."""
-    if (stop := _finished(brief)) is not None:
+    if (stop := finished(brief)) is not None:
         return stop
     if not brief.trials:
         return _first(brief)
@@ -60,7 +60,7 @@ def propose(brief: Brief) -> Plan | Stop:
     return _without_rules(brief, best)
 
 
-def _finished(brief: Brief) -> Stop | None:
+def finished(brief: Brief) -> Stop | None:
     """Reasons to stop that need no look at any recipe."""
     if brief.trials_left == 0:
         return Stop(reason=f"All {len(brief.trials)} trials that were allowed are done.")
