@@ -10,6 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from graph.build import RECURSION_LIMIT, build
 from graph.checked import STATE
+from graph.proposing import Desk, proposer_of
 from graph.workshop import Workshop
 from memory.checkpoint_rows import CHECKPOINT_SCHEMA
 from memory.checkpointer import DuckDBSaver
@@ -152,6 +153,9 @@ def assemble(
         events.emit("note", one.says)
     if task.own is not None and task.own.metric.kind == "python" and isolation().level == "weak":
         events.emit("note", isolation().says)
+    ledger = Ledger(database, folder)
+    server = Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device)
+    desk = Desk(folder, benchmark, workshop.model, server, workshop.device, events, ledger)
     return Deps(
         folder=folder,
         benchmark=benchmark,
@@ -160,12 +164,12 @@ def assemble(
         engines=workshop.engines,
         locks=workshop.locks,
         device=workshop.device,
-        server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device),
+        server=server,
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
-        propose=workshop.propose,
+        propose=proposer_of(task, workshop.access, workshop.propose, desk),
         guards=tuple(benchmarks.get(name) for name in task.guards),
-        ledger=Ledger(database, folder),
+        ledger=ledger,
         events=events,
     )
 

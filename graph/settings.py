@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from graph.edits import Edit
+from graph.planning import Access
 from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
-from memory.records import Budget, Record, Task
+from memory.records import Budget, Planning, Record, Task
 from tools import benchmarks
 from tools.export_check import Form
 from tools.own_task.task_file import read_task
@@ -49,6 +50,9 @@ class Settings(Record):
     budget: Budget = Budget(seconds=DEFAULT_BUDGET_SECONDS)
     sample_cap: int | None = None
     seed: int = 0
+    planning: Planning = Planning()
+    access: Access = Access()
+    """Key and address of language models, from the environment of this start."""
     new_task: Path | None = None
     """Of `new_task`: absolute path of the data to look at."""
     export_format: Form = "merged"
@@ -87,4 +91,5 @@ class Settings(Record):
             guards=self.guards,
             guard_margin=self.guard_margin,
             seed=self.seed,
+            planning=self.planning,
         )
