@@ -51,8 +51,6 @@ class Facts:
     """Of the machine's largest GPU, or of the machine."""
     earlier: tuple[str, ...] = ()
     """What earlier runs on the same benchmark or model taught."""
-    wishes: tuple[str, ...] = ()
-    """What the person asked for while the run went on, oldest first."""
 
 
 def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, reading: str = "") -> str:
@@ -60,7 +58,6 @@ def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, r
     what another model read out of the wrong outputs."""
     parts = [
         Part(task_part(brief, facts)),
-        Part(wishes_part(facts)),
         Part(example_part(facts), rank=8),
         Part(baseline_part(brief)),
         *trial_parts(brief),
@@ -119,11 +116,6 @@ def task_part(brief: Brief, facts: Facts) -> str:
         + (f"; columns {', '.join(columns)}." if columns else "."),
     ]
     return "\n".join(line for line in lines if line)
-
-
-def wishes_part(facts: Facts) -> str:
-    """What the person wishes."""
-    return bullets("The person asks for", facts.wishes)
 
 
 def example_part(facts: Facts) -> str:
