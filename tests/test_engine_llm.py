@@ -11,7 +11,7 @@ from graph.runs import read_state
 from tests.test_engine_run import ARGUMENTS, begin, only_run
 from tools.llm.endpoint import Reply
 from tools.llm.typed import parsed
-from tools.proposers.llm_plan import ProposedPlan
+from tools.proposers.llm_form import ProposedPlan
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

@@ -21,14 +21,17 @@ from tools.benchmarks import BENCHMARKS
 from tools.llm.broker import Broker
 from tools.llm.endpoint import CHARS_A_TOKEN, Endpoint
 from tools.llm.meter import Meter
+from tools.llm.prompt import form_text
 from tools.proposers import search
+from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import factors
 from tools.proposers.history import recipe_of
 from tools.proposers.llm import LanguagePlanner
-from tools.proposers.llm_brief import Facts, brief_text, form_text
+from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_plan import ProposedPlan, RefusedError, plan_of
+from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_plan import plan_of
 
 TEMPLATE = "Plan. {{ form }} {{ brief }}"
 WORDS = {"diagnosis": "too few rows", "hypothesis": "more rows help", "decision": "train"}
@@ -124,12 +127,27 @@ def test_a_trial_goes_on_from_its_parent_with_new_rows(world: World) -> None:
     assert plan.change.factor == "continue_from"
 
 
+def test_what_goes_on_from_an_adapter_keeps_its_shape(world: World) -> None:
+    plan = planned(world.brief(), parent=1, go_on=True, lora_rank=64)
+    assert plan.training.lora_rank == world.trials[0].plan.training.lora_rank
+    assert "Bounded: lora_rank 64 -> 16, as trial 1" in plan.diagnosis
+
+
+def test_the_data_can_be_changed_by_every_means_that_search_has(world: World) -> None:
+    brief = world.brief()
+    brief = brief.model_copy(update={"task": brief.task.model_copy(update={"raw_data": ("/data/more.jsonl",)})})
+    after = recipe(planned(brief, parent=1, mix=1, own_words=True, drop_near_copies=True, filter="prompt_chars < 90"))
+    assert (after["mix"], after["near_duplicates"], after["filter"]) == ("/data/more.jsonl", 0.8, "prompt_chars < 90")
+    assert json.loads(after["self_distil"])["trial"] == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
         ({"parent": 7, "rows": 100}, r"no trial 7 .* there are: 1"),
         ({"parent": 1}, "Trial 1 was this already: the recipe is the same"),
         ({"parent": 0, "go_on": True}, "has weights to go on from"),
+        ({"parent": 1, "mix": 1}, "There are 0 further sources"),
     ],
 )
 def test_what_does_not_exist_or_was_tried_is_refused(world: World, settings: dict[str, Any], why: str) -> None:

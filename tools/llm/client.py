@@ -75,8 +75,9 @@ class Client:
         import openai
 
         said = [(message.role, message.content) for message in messages]
+        chat = self._chat()
         try:
-            answer = self._chat().invoke(said, timeout=timeout_s, **shape_of(schema, form))
+            answer = chat.invoke(said, timeout=timeout_s, **shape_of(schema, form))
         except openai.LengthFinishReasonError as error:
             return cut_reply(error.completion)
         except openai.OpenAIError as error:

@@ -13,13 +13,15 @@ from memory.errors import InputError, ModelError, ServerError, TrialError
 from memory.records import Plan
 from tools.llm.broker import PATIENCE_SECONDS, Broker
 from tools.llm.endpoint import Endpoint, Message
-from tools.llm.prompt import rendered
+from tools.llm.prompt import form_text, rendered
 from tools.llm.typed import ask_for
 from tools.proposers import search
+from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
-from tools.proposers.llm_brief import Facts, brief_text, form_text
+from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_plan import ProposedPlan, RefusedError, plan_of
+from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_plan import plan_of
 from tools.proposers.starting_recipe import FEWEST_VISITS
 
 PURPOSE = "planner"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from memory.layout import RunFolder, read_rows
-from memory.records import Outcome, Plan, Record, Score, Trial
+from memory.records import Outcome, Plan, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.llm.endpoint import CHARS_A_TOKEN
 from tools.llm.prompt import fenced
@@ -114,6 +115,7 @@ def task_part(brief: Brief, facts: Facts) -> str:
         f"Rows: {brief.rows_available} to train on, {brief.row_tokens:.0f} tokens on average, "
         f"{brief.longest_row} the longest; answers of {brief.answer_chars:.0f} characters"
         + (f"; columns {', '.join(columns)}." if columns else "."),
+        *(f"Further source {number}: {Path(source).name}" for number, source in enumerate(task.raw_data, 1)),
     ]
     return "\n".join(line for line in lines if line)
 
@@ -261,27 +263,3 @@ def net_part(brief: Brief, net: Plan | Stop) -> str:
     change = change_between(recipe_of(brief, parent), recipe) if parent else None
     what = f"{change.factor} {change.before} -> {change.after}, from trial {net.parent}" if change else ""
     return f"The search proposer would train: {what or recipe_text(recipe)}. Why: {net.diagnosis}"
-
-
-# --- the form -------------------------------------------------------------------------------------------------------
-
-
-def form_text(kind: type[Record]) -> str:
-    """The fields of a form with their bounds, a line each, as their JSON schema has them."""
-    lines = []
-    for name, about in kind.model_json_schema()["properties"].items():
-        choices = about.get("anyOf", [about])
-        told = " or ".join(_choice(one) for one in choices)
-        lines.append(f"- {name}: {told}" + (f"; {about['description']}" if "description" in about else ""))
-    return "\n".join(lines)
-
-
-def _choice(schema: dict[str, object]) -> str:
-    """One of the values that a field takes, in words."""
-    if "enum" in schema or "const" in schema:
-        values = schema.get("enum", [schema.get("const")])
-        return " | ".join(str(value) for value in values) if isinstance(values, list) else ""
-    told = str(schema["type"])
-    told += f" from {schema['minimum']:g}" if "minimum" in schema else ""
-    told += f" to {schema['maximum']:g}" if "maximum" in schema else ""
-    return told + (f" of at most {schema['maxLength']} characters" if "maxLength" in schema else "")

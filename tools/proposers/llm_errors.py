@@ -12,11 +12,11 @@ from memory.errors import ModelError, ServerError, TrialError
 from memory.records import Record
 from tools.llm.broker import Broker
 from tools.llm.endpoint import Endpoint, Message
-from tools.llm.prompt import rendered
+from tools.llm.prompt import form_text, rendered
 from tools.llm.typed import ask_for
 from tools.proposers.brief import Brief
 from tools.proposers.history import standing
-from tools.proposers.llm_brief import Facts, fitted, form_text, wrong_outputs
+from tools.proposers.llm_brief import Facts, fitted, wrong_outputs
 
 PURPOSE = "reading errors"
 

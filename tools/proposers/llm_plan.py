@@ -5,65 +5,15 @@ The model fills in a flat form. What the change was is computed from the recipes
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
-
-from memory.records import Plan, Record, Trial
+from memory.records import Plan, SelfDistil, Trial
+from tools.proposers.bounds import RefusedError, bounded
 from tools.proposers.brief import Brief, Stop
-from tools.proposers.factors import Recipe, Value, change_between, changed, differing, shown
-from tools.proposers.history import recipe_of, rows_open, rows_seen, standing, twin
+from tools.proposers.data_levers import NEAR_COPIES
+from tools.proposers.factors import Recipe, Value, change_between, changed, differing
+from tools.proposers.history import recipe_of, rows_seen, standing, twin
+from tools.proposers.llm_form import SETTINGS, ProposedPlan
 from tools.proposers.sizing import looks
-from tools.proposers.starting_recipe import (
-    FEWEST_VISITS,
-    rounded,
-    rows_at_once,
-    sequence_length,
-    size_of,
-    starting_recipe,
-)
-
-
-class RefusedError(ValueError):
-    """A proposal that cannot become a plan; its text is for the model."""
-
-
-class ProposedPlan(Record):
-    """The next trial, or the end of the run."""
-
-    diagnosis: str = Field(max_length=600, description="what the figures so far show, with the figure")
-    hypothesis: str = Field(max_length=600, description="the one change, and why it should help")
-    decision: Literal["train", "stop"] = Field(description="train, or stop where no trial can be expected to help")
-    parent: int | None = Field(default=None, ge=0, description="trial to grow from; 0 is the starting recipe")
-    expected_gain: float | None = Field(
-        default=None, ge=-1, le=1, description="expected change of the metric against the best so far"
-    )
-    learning_rate: float | None = Field(default=None, ge=1e-6, le=0.1)
-    epochs: float | None = Field(default=None, ge=0.25, le=20, description="passes over the rows")
-    rows: int | None = Field(default=None, ge=1, le=10_000_000, description="training rows")
-    batch_size: int | None = Field(default=None, ge=1, le=256, description="rows an optimiser step")
-    method: Literal["lora", "qlora", "full"] | None = Field(default=None, description="qlora needs a GPU")
-    lora_rank: int | None = Field(default=None, ge=1, le=256)
-    lora_alpha: int | None = Field(default=None, ge=1, le=512)
-    lora_dropout: float | None = Field(default=None, ge=0, le=0.5)
-    warmup_ratio: float | None = Field(default=None, ge=0, le=0.5)
-    schedule: Literal["cosine", "linear", "constant"] | None = None
-    weight_decay: float | None = Field(default=None, ge=0, le=0.2)
-    balance: Literal["none", "answer", "length"] | None = Field(default=None, description="equally many rows of each")
-    curriculum: Literal["length"] | None = Field(default=None, description="short rows first")
-    filter: str | None = Field(
-        default=None, max_length=200, description="SQL over prompt, answer, prompt_chars, answer_chars and the columns"
-    )
-    go_on: bool | None = Field(
-        default=None, description="true: go on from the parent's weights with rows that they have not seen"
-    )
-
-
-SETTINGS = (
-    "learning_rate", "epochs", "rows", "batch_size", "method", "lora_rank", "lora_alpha", "lora_dropout",
-    "warmup_ratio", "schedule", "weight_decay", "balance", "curriculum", "filter",
-)  # fmt: skip
-"""Fields of the form that are factors of a recipe."""
+from tools.proposers.starting_recipe import rounded, rows_at_once, size_of, starting_recipe
 
 
 def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop:
@@ -74,11 +24,11 @@ def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop
     """
     if answer.decision == "stop":
         return _stop(answer, brief)
-    settings = {name: value for name in SETTINGS if (value := getattr(answer, name)) is not None}
-    if not settings and not answer.go_on and answer.parent is None and isinstance(net, Plan):
+    if isinstance(net, Plan) and not answer.sets_anything:
         return net.model_copy(update=_words(answer, net, []))
     parent, start = _grown_from(answer, brief, net)
-    recipe = _with(brief, start, settings)
+    settings = {name: value for name in SETTINGS if (value := getattr(answer, name)) is not None}
+    recipe = _with(brief, start, settings | _data_settings(answer, brief, parent, start))
     if answer.go_on:
         recipe = _going_on(brief, parent, recipe, "rows" in settings)
     recipe, bounds = bounded(brief, recipe)
@@ -97,56 +47,6 @@ def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop
         predicted_seconds=round(brief.trial_seconds(recipe.data, recipe.training), 1),
     )
     return plan.model_copy(update=_words(answer, plan, bounds))
-
-
-def bounded(brief: Brief, recipe: Recipe) -> tuple[Recipe, list[str]]:
-    """The recipe within what the machine, the data and the time left allow, and each bound in words.
-
-    Raises RefusedError where the time left is too short for the smallest training that shows anything.
-    """
-    wanted = recipe
-    reasons: dict[str, str] = {}
-    if recipe.training.method == "qlora" and brief.device == "cpu":
-        recipe, reasons["method"] = changed(recipe, method="lora"), "qlora needs a GPU"
-    if recipe.rows > (most := rows_open(brief, recipe)):
-        recipe, reasons["rows"] = changed(recipe, rows=most), f"{most} rows are there"
-    recipe = _within_time(brief, recipe, reasons)
-    if recipe.training.batch_size > recipe.rows:
-        recipe, reasons["batch_size"] = changed(recipe, **rows_at_once(recipe.rows)), "no more rows than there are"
-    if recipe.training.sequence_len < brief.longest_row:
-        recipe = changed(recipe, sequence_len=sequence_length(brief.longest_row))
-        reasons["sequence_len"] = f"the longest row has {brief.longest_row} tokens"
-    before, after = _table(wanted), _table(recipe)
-    return recipe, [
-        f"{name} {shown(before[name])} -> {shown(after[name])}, as {why}"
-        for name, why in reasons.items()
-        if before[name] != after[name]
-    ]
-
-
-def _within_time(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Recipe:
-    """Fewer rows where the training does not fit the time left, and one epoch where that leaves too few of them."""
-    visits = brief.row_visits(brief.training_room, recipe.training)
-    if recipe.visits <= visits:
-        return recipe
-    why = f"{brief.training_room:.0f} s are left for training"
-    if visits < FEWEST_VISITS:
-        raise RefusedError(f"{why}, which is less than {FEWEST_VISITS} rows take with these settings.")
-    if visits / recipe.training.epochs < FEWEST_VISITS and recipe.training.epochs > 1:
-        recipe, reasons["epochs"] = changed(recipe, epochs=1.0), why
-    reasons["rows"] = why
-    return changed(recipe, rows=min(recipe.rows, max(1, int(visits / recipe.training.epochs))))
-
-
-def _table(recipe: Recipe) -> dict[str, Value]:
-    training = recipe.training
-    return {
-        "rows": recipe.rows,
-        "epochs": training.epochs,
-        "method": training.method,
-        "batch_size": training.batch_size,
-        "sequence_len": training.sequence_len,
-    }
 
 
 def _stop(answer: ProposedPlan, brief: Brief) -> Stop:
@@ -194,10 +94,29 @@ def _with(brief: Brief, start: Recipe, settings: dict[str, Value]) -> Recipe:
     return changed(start, **settings)
 
 
+def _data_settings(answer: ProposedPlan, brief: Brief, parent: Trial | None, start: Recipe) -> dict[str, Value]:
+    """The settings of the form that are said in other words than a recipe's factors."""
+    settings: dict[str, Value] = {}
+    if answer.mix is not None:
+        sources = brief.task.raw_data
+        if answer.mix > len(sources):
+            raise RefusedError(f"There are {len(sources)} further sources; there is no number {answer.mix} to mix in.")
+        settings["mix"] = sources[answer.mix - 1]
+    if answer.own_words:
+        trial = parent.number if parent is not None and parent.training is not None else None
+        distil = SelfDistil(rows=max(2, start.rows), trial=trial, unsolved="gold")
+        settings["self_distil"] = distil.model_dump_json()
+    if answer.drop_near_copies:
+        if brief.generated:
+            raise RefusedError("Its questions come from a template: near copies are different questions there.")
+        settings["near_duplicates"] = NEAR_COPIES
+    return settings
+
+
 def _going_on(brief: Brief, parent: Trial | None, recipe: Recipe, rows_given: bool) -> Recipe:
     """The recipe on the parent's trained weights, with rows that they have not seen; as many as there are, unless the
     number is given."""
-    if parent is None or parent.training is None:
+    if parent is None or parent.training is None or parent.decision == "failed":
         raise RefusedError("Only a trial that was trained has weights to go on from: name it as the parent.")
     seen = rows_seen(brief, recipe_of(brief, parent))
     fresh = brief.rows_available - seen
