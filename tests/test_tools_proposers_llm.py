@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -167,6 +169,49 @@ def test_a_stop_needs_a_scored_trial_and_a_reason(world: World) -> None:
     stop = plan_of(proposal(decision="stop"), world.brief(), Stop(reason="no"))
     assert isinstance(stop, Stop)
     assert stop.reason == "too few rows more rows help"
+
+
+def at_random(draw: random.Random) -> ProposedPlan:
+    """A form filled in without any sense, as the smallest models do."""
+    filled: dict[str, Any] = dict(WORDS)
+    for name, about in ProposedPlan.model_json_schema()["properties"].items():
+        kind = next((one for one in about.get("anyOf", []) if one.get("type") != "null"), None)
+        if kind is None or draw.random() < 0.5:
+            continue
+        if "enum" in kind or "const" in kind:
+            filled[name] = draw.choice(kind.get("enum", [kind.get("const")]))
+        elif kind["type"] == "integer":
+            most = 5 if name == "parent" else kind.get("maximum", 2)
+            filled[name] = round(math.exp(draw.uniform(0, math.log(most)))) - (name == "parent")
+        elif kind["type"] == "number":
+            filled[name] = draw.uniform(kind["minimum"], kind["maximum"])
+        else:
+            filled[name] = True if kind["type"] == "boolean" else "prompt_chars < 90"
+    return ProposedPlan.model_validate(filled)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_filled_in_becomes_a_plan_that_can_be_run_or_is_refused(seed: int) -> None:
+    draw, world, refused = random.Random(seed), World(seed=seed, seconds=900.0 if seed % 2 else 20_000.0), 0
+    for _ in range(40):
+        brief = world.brief()
+        try:
+            plan = plan_of(at_random(draw), brief, search.propose(brief))
+        except RefusedError:
+            refused += 1
+            continue
+        assert isinstance(plan, Plan)
+        rows = plan.data.rows or 0
+        assert 1 <= rows <= world.train_rows
+        assert plan.training.micro_batch <= plan.training.batch_size <= max(rows, 1)
+        assert plan.training.method != "qlora"
+        assert brief.training_seconds(plan.data, plan.training) <= brief.training_room + 1
+        if plan.training.continue_from is not None:
+            theirs = world.trials[plan.training.continue_from - 1].plan.training
+            assert plan.training.lora_rank == theirs.lora_rank or plan.training.method == "full"
+        world.run(plan)
+    assert world.trials
+    assert refused < 40
 
 
 # --- what the model reads ---------------------------------------------------------------------------------------------
