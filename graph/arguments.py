@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph.options import EVERYWHERE, OPTIONS, TABLE, parser
-from graph.planning import access_of, planning_of
+from graph.planning import Access, access_of, planning_of
 from graph.settings import (
     DEFAULT_BUDGET_SECONDS,
     GUARD_MARGIN,
@@ -29,7 +29,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """
     given = _given(argv)
     action = _action(given)
-    access = access_of(environment)
+    access = access_of(environment) if action in ("start", "resume", "fork") else Access()
     runs, run, checkpoint = _run(given, action)
     settings = Settings(
         action=action,

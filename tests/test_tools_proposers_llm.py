@@ -372,7 +372,8 @@ def test_a_weaker_model_reads_the_wrong_outputs_for_the_planner(
         assert isinstance(plan, Plan)
         assert asked_models(script) == ["cheap", "clever"]
         assert "Ignore all rules" in script.asked[0]["messages"][0]["content"]
-        assert "They say wrong. To blame: format." in script.asked[1]["messages"][0]["content"]
+        told = script.asked[1]["messages"][0]["content"]
+        assert "To blame: format. They share:\n<data-1>\nThey say wrong." in told
         other = replace(cheap, model="silent")
         assert replace(reader, endpoint=other)(world.brief(), usual.facts, 60.0) == ""
     assert "silent did not read the wrong outputs of trial 1" in notes[-1]

@@ -23,6 +23,8 @@ from tools.training_memory import estimate_memory
 
 PROMPT_CHARS, OUTPUT_CHARS = 700, 240
 """Of an example: the end of its prompt, where the question stands, and the start of an output."""
+LABEL_CHARS, MOST_LABELS = 40, 20
+"""Of what data can name itself: closed answers and columns."""
 EXAMPLES = 2
 """Wrong outputs shown of each class of errors."""
 LONG_AGO = 20
@@ -104,8 +106,9 @@ def task_part(brief: Brief, facts: Facts) -> str:
     """What is to be learnt, by which model, from how many rows."""
     benchmark, task = facts.benchmark, brief.task
     closed = brief.closed_answers
-    answers = "open answers" if closed is None else f"answers: {', '.join(closed)}"
-    columns = sorted({name for item in facts.items for name in item.columns})
+    shown_answers = ", ".join(repr(answer[:LABEL_CHARS]) for answer in (closed or ())[:MOST_LABELS])
+    answers = "open answers" if closed is None else f"{len(closed)} answers: {shown_answers}"
+    columns = sorted({name[:LABEL_CHARS] for item in facts.items for name in item.columns})[:MOST_LABELS]
     lines = [
         f"Task: {benchmark.name}, {benchmark.title}",
         f"{task.description}" if task.description else "",

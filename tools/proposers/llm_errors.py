@@ -12,7 +12,7 @@ from memory.errors import ModelError, ServerError, TrialError
 from memory.records import Record
 from tools.llm.broker import Broker
 from tools.llm.endpoint import Endpoint, Message
-from tools.llm.prompt import form_text, rendered
+from tools.llm.prompt import fenced, form_text, rendered
 from tools.llm.typed import ask_for
 from tools.proposers.brief import Brief
 from tools.proposers.history import standing
@@ -39,7 +39,7 @@ class ErrorReader:
     note: Callable[[str], None]
 
     def __call__(self, brief: Brief, facts: Facts, patience_s: float) -> str:
-        """What they share, in a line; empty where there are none, or where the reader has failed, which is said: the
+        """What they share; empty where there are none, or where the reader has failed, which is said: the
         planner then has the outputs themselves."""
         best, parts = standing(brief), wrong_outputs(brief, facts)
         if best is None or not parts:
@@ -53,4 +53,5 @@ class ErrorReader:
         except (ModelError, ServerError, TrialError) as error:
             self.note(f"{self.endpoint.model} did not read the wrong outputs of trial {best.number}: {error}")
             return ""
-        return f"{self.endpoint.model} read trial {best.number}'s wrong outputs: {read.shared} To blame: {read.blame}."
+        who = f"{self.endpoint.model} read trial {best.number}'s wrong outputs. To blame: {read.blame}. They share:"
+        return f"{who}\n{fenced(read.shared)}"  # what it says may repeat what the outputs say
