@@ -52,8 +52,7 @@ def endpoint(url: str, price: Price | None = None) -> Endpoint:
 
 
 def ask(broker: Broker, url: str, patience_s: float = 60.0, price: Price | None = None) -> Colour:
-    colour, _ = ask_for(Colour, broker, endpoint(url, price), HELLO, "test", patience_s)
-    return colour
+    return ask_for(Colour, broker, endpoint(url, price), HELLO, "test", patience_s)
 
 
 def last_words(script: Script) -> str:
@@ -101,7 +100,7 @@ def test_a_server_without_schemas_is_asked_by_a_tool_call(broker: MakeBroker) ->
     with playing(GOOD, {"text": {"name": "blue", "shade": 1}}, no_schema=True) as (url, script):
         assert ask(shared, url).name == "red"
         other = [Message(role="user", content="Another?")]
-        assert ask_for(Colour, shared, endpoint(url), other, "test")[0].name == "blue"
+        assert ask_for(Colour, shared, endpoint(url), other, "test").name == "blue"
     assert ["tools" in body for body in script.asked] == [False, True, True]
 
 

@@ -60,7 +60,9 @@ def test_a_language_model_plans_and_its_key_is_nowhere(runs: Runs, tmp_path: Pat
     report = json.loads((folder.root / "report.json").read_text())
     (use,) = report["models"]
     assert (use["calls"], use["prompt_tokens"], use["dollars"]) == (2, 2000, pytest.approx(0.006))
-    assert "## Language models" in (folder.root / "report.md").read_text()
+    text = (folder.root / "report.md").read_text()
+    assert "## Language models" in text
+    assert "(grows from trial 1, planned by a language model; " in text
     with Database.open(folder.database, [LEDGER_SCHEMA]) as database:
         assert database.rows("SELECT count(*), sum(answer_tokens), any_value(call_state) FROM model_calls") == [
             (2, 400, "answered")

@@ -134,6 +134,7 @@ def trial_text(trial: Trial) -> str:
     grown = f"grows from trial {plan.parent}" if plan.parent else "grows from the base model"
     grown += ", goes on with its weights" if recipe.continue_from else ""
     grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
+    grown += ", planned by a language model" if plan.proposer == "llm" else ""
     lines = [
         f"**Trial {trial.number}** ({grown}; {trial.decision}).",
         f"- Diagnosis: {plan.diagnosis}",

@@ -34,22 +34,22 @@ def ask_for(
     messages: Sequence[Message],
     purpose: str,
     patience_s: float = PATIENCE_SECONDS,
-) -> tuple[R, list[Message]]:
-    """A record from a model, and the conversation up to it.
+) -> R:
+    """A record from a model.
 
     An answer that does not validate is returned once to the model with what is wrong. Raises TrialError (CONFIG) with
     what was said where the second one does not, either; ModelError and ServerError where there is no answer.
     """
-    schema = kind.model_json_schema()
-    said = list(messages)
-    reply = broker.ask(Question(endpoint, tuple(said), schema, purpose), patience_s)
+    schema, said = kind.model_json_schema(), tuple(messages)
+    reply = broker.ask(Question(endpoint, said, schema, purpose), patience_s)
     try:
-        return parsed(kind, reply), [*said, spoken(reply)]
+        return parsed(kind, reply)
     except BadAnswerError as error:
-        said += [spoken(reply), Message(role="user", content=f"{error} Answer again with one JSON object, whole.")]
-    reply = broker.ask(Question(endpoint, tuple(said), schema, purpose), patience_s)
+        told = Message(role="user", content=f"{error} Answer again with one JSON object, whole.")
+        said = (*said, spoken(reply), told)
+    reply = broker.ask(Question(endpoint, said, schema, purpose), patience_s)
     try:
-        return parsed(kind, reply), [*said, spoken(reply)]
+        return parsed(kind, reply)
     except BadAnswerError as error:
         quoted = " ".join(reply.text.split())[:QUOTED_CHARS]
         message = f"{endpoint.model} gave no usable answer twice: {error} It said: {quoted!r}"

@@ -100,23 +100,17 @@ class LanguagePlanner:
         reading = self.reader(brief, self.facts, patience(brief)) if self.reader else ""
         left = most_tokens - int(len(self.template + form) / PROSE_CHARS_A_TOKEN)
         prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left, reading))
-        said = [Message(role="user", content=prompt)]
         first, second = self.endpoints
         try:
-            answer, said = self._form(first, said, brief)
-            return plan_of(answer, brief, net)
-        except RefusedError as error:
-            why = f"This plan is refused: {error}"
-            said = [*said, Message(role="user", content=f"{why} Propose another one.")]
-        except TrialError as error:
-            why = f"Earlier answers could not be used: {error.message}"
-            said = [Message(role="user", content=f"{prompt}\n\n{why}")]
+            return plan_of(self._form(first, prompt, brief), brief, net)
+        except (RefusedError, TrialError) as error:
+            why = f"An earlier answer could not be used: {error}"
         self.note(f"{first.model}, trial {brief.number}: {why}")
-        answer, _ = self._form(second, said, brief)
-        return plan_of(answer, brief, net)
+        return plan_of(self._form(second, f"{prompt}\n\n{why}", brief), brief, net)
 
-    def _form(self, endpoint: Endpoint, said: list[Message], brief: Brief) -> tuple[ProposedPlan, list[Message]]:
-        return ask_for(ProposedPlan, self.broker, endpoint, said, PURPOSE, patience(brief))
+    def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan:
+        asked = [Message(role="user", content=prompt)]
+        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief))
 
 
 def patience(brief: Brief) -> float:

@@ -49,7 +49,7 @@ class ErrorReader:
         prompt = rendered(self.template, form=form_text(ErrorReading), task=task, outputs=outputs)
         asked = [Message(role="user", content=prompt)]
         try:
-            read, _ = ask_for(ErrorReading, self.broker, self.endpoint, asked, PURPOSE, patience_s)
+            read = ask_for(ErrorReading, self.broker, self.endpoint, asked, PURPOSE, patience_s)
         except (ModelError, ServerError, TrialError) as error:
             self.note(f"{self.endpoint.model} did not read the wrong outputs of trial {best.number}: {error}")
             return ""
