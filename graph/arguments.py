@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph.options import EVERYWHERE, OPTIONS, TABLE, parser
+from graph.planning import Access, access_of, planning_of
 from graph.settings import (
     DEFAULT_BUDGET_SECONDS,
     GUARD_MARGIN,
@@ -16,7 +17,7 @@ from graph.settings import (
 )
 from graph.values import EMBEDDED_MODEL, base_model, dataset, in_words, near
 from memory.errors import InputError
-from memory.records import Budget
+from memory.records import Budget, Planning
 from tools import benchmarks
 from tools.engines.environments import cache_folder
 
@@ -24,10 +25,11 @@ from tools.engines.environments import cache_folder
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """Read the command line; `environment` is the front door's. Raises InputError with one clear line.
 
-    Of the environment count NO_COLOR, CI, and what says where the cache lies.
+    Of the environment count NO_COLOR, CI, OPENAI_API_KEY, OPENAI_BASE_URL, and what says where the cache lies.
     """
     given = _given(argv)
     action = _action(given)
+    access = access_of(environment) if action in ("start", "resume", "fork") else Access()
     runs, run, checkpoint = _run(given, action)
     settings = Settings(
         action=action,
@@ -47,6 +49,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         seed=given.get("seed", 0),
         approve=given.get("approve", "never"),
         wait=given.get("wait", 0.0),
+        planning=planning_of(given, access) if action == "start" else Planning(),
+        access=access,
         new_task=_path(given.get("new_task")),
         export_format=given.get("format", "merged"),
         destination=_path(given.get("to")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from graph import runner
 from graph.approval import lines as lines_of_question
@@ -18,7 +19,7 @@ from graph.new_task import new_task
 from graph.runs import all_runs, find, listing, new_run, past_events, summary
 from graph.serving import ask, serve
 from graph.settings import Action, Settings
-from graph.workshop import Equip
+from graph.workshop import Equip, Say, Workshop
 from memory.errors import TunewrightError
 from memory.events import Listener
 from memory.layout import RunFolder, read_record
@@ -83,7 +84,7 @@ def work(
     try:
         with view:
             view.say(f"run {folder.id}")
-            result = drive(lambda task: equip(task, settings.cache, view.say), (view,))
+            result = drive(lambda task: prepared(task, settings, equip, view.say), (view,))
     except KeyboardInterrupt:
         print(f"stopped. {way_on(settings, folder)}", file=sys.stderr)
         raise
@@ -110,6 +111,9 @@ def ask_person(settings: Settings, folder: RunFolder, question: Question) -> int
         tell(out, line)
     tell(out, f"waiting for your answer: {run_command(settings, '--answer', folder.id, 'TEXT')}")
     return WAITING
+def prepared(task: Task, settings: Settings, equip: Equip, say: Say) -> Workshop:
+    """The workshop of a run, with the key that the environment holds."""
+    return replace(equip(task, settings.cache, say), access=settings.access)
 
 
 def show_history(settings: Settings, equip: Equip) -> int:

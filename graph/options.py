@@ -7,8 +7,9 @@ import textwrap
 from typing import Any, NoReturn, get_args
 
 from graph.edits import edit
+from graph.planning import price
 from graph.settings import GUARD_MARGIN, Action
-from graph.values import EMBEDDED_MODEL, duration, names, port, positive, share, whole
+from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positive, share, whole
 from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
 from memory.records import Approval, TrainingRecipe
@@ -18,6 +19,7 @@ OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
         | {"guard", "guard_margin", "approve", "wait"}
+        | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
     ),
     "new_task": frozenset({"new_task"}),
     "resume": frozenset({"resume", "wait"}),
@@ -75,6 +77,19 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         },
         "--approve": {"choices": get_args(Approval), "help": "ask you before each plan, data set or training"},
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
+    },
+    "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
+        "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},
+        "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},
+        "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it cannot be used"},
+        "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share"},
+        "--budget-usd": {"metavar": "N", "type": dollars, "help": "hard cap on what all their calls may cost"},
+        "--price": {
+            "metavar": "MODEL=IN/OUT",
+            "type": price,
+            "action": "append",
+            "help": "dollars for a million tokens, where a model's price is not known",
+        },
     },
     "runs that exist (RUN: an id, the start of one, or a folder)": {
         "--resume": {"metavar": "RUN", "help": "go on where the run stopped"},

@@ -14,6 +14,7 @@ from langgraph.types import Command
 from graph.build import RECURSION_LIMIT, build
 from graph.checked import STATE
 from graph.inbox import letters
+from graph.proposing import Desk, proposer_of
 from graph.snapshot import Snapshot, question_of, write_snapshot
 from graph.steering import LetterBox, Post, clear, interruptible
 from graph.workshop import Workshop
@@ -170,6 +171,9 @@ def assemble(
         events.emit("note", one.says)
     if task.own is not None and task.own.metric.kind == "python" and isolation().level == "weak":
         events.emit("note", isolation().says)
+    ledger = Ledger(database, folder)
+    server = Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device)
+    desk = Desk(folder, benchmark, workshop.model, server, workshop.device, events, ledger)
     return Deps(
         folder=folder,
         benchmark=benchmark,
@@ -178,12 +182,12 @@ def assemble(
         engines=workshop.engines,
         locks=workshop.locks,
         device=workshop.device,
-        server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device),
+        server=server,
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
-        propose=workshop.propose,
+        propose=proposer_of(task, workshop.access, workshop.propose, desk),
         guards=tuple(benchmarks.get(name) for name in task.guards),
-        ledger=Ledger(database, folder),
+        ledger=ledger,
         events=events,
     )
 

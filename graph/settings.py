@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from graph.edits import Edit
+from graph.planning import Access
 from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
-from memory.records import Approval, Budget, Record, Task
+from memory.records import Approval, Budget, Planning, Record, Task
 from tools import benchmarks
 from tools.export_check import Form
 from tools.own_task.task_file import read_task
@@ -56,6 +57,9 @@ class Settings(Record):
     wait: float = 0.0
     """Of `start`, `resume`, `fork` and `answer`: so many seconds a question waits with engines warm, before the process
     ends."""
+    planning: Planning = Planning()
+    access: Access = Access()
+    """Key and address of language models, from the environment of this start."""
     new_task: Path | None = None
     """Of `new_task`: absolute path of the data to look at."""
     export_format: Form = "merged"
@@ -97,4 +101,5 @@ class Settings(Record):
             guard_margin=self.guard_margin,
             approve=self.approve,
             seed=self.seed,
+            planning=self.planning,
         )

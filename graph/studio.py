@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from langgraph.graph import StateGraph
 
 from graph.build import build
+from graph.planning import access_of
 from graph.runner import assemble, open_database
 from graph.workshop import workshop
 from memory.layout import RunFolder, made
@@ -33,7 +35,8 @@ def tools_of(task_json: str) -> Deps:
     made(folder.root, mode=0o700)
     # The database stays open as long as the server lives: it is this process's lease on the run.
     database = open_database(folder)
-    return assemble(task, folder, workshop(task, cache_folder(os.environ), say), database, listeners=())
+    ready = replace(workshop(task, cache_folder(os.environ), say), access=access_of(os.environ))
+    return assemble(task, folder, ready, database, listeners=())
 
 
 def say(line: str) -> None:

@@ -73,6 +73,13 @@ def share(text: str) -> float:
     return float(text)
 
 
+def dollars(text: str) -> float:
+    """An amount above 0, such as 2.50. Raises InputError."""
+    if not re.fullmatch(r"\$?\d{1,6}(\.\d{1,6})?", text) or float(text.lstrip("$")) == 0:
+        raise InputError(f"'{text}' is no amount of money", "Write dollars such as 2.50.")
+    return float(text.lstrip("$"))
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names between commas, each once. Raises InputError for an empty one."""
     found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))

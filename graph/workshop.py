@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graph.planning import Access
 from memory.records import BaseModelCard, Task
 from nodes.deps import Engines, Propose
 from tools import base_models
@@ -28,7 +29,9 @@ class Workshop:
     locks: Mapping[str, str]
     """Hash of each environment's lock file, for the lineage."""
     propose: Propose = search.propose
-    """Who plans."""
+    """Who plans, and whom a language model falls back on."""
+    access: Access = field(default_factory=Access)
+    """How to reach an OpenAI-compatible server; the front door hands it in."""
     sizes: Sizes = field(default_factory=Sizes)
     """Items in the splits of a new run."""
 

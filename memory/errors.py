@@ -4,7 +4,7 @@ An error is raised where it happens and caught once: by the graph's node wrapper
 failed trial, or by a front door, which prints the line. Anything else is a bug and keeps its traceback.
 """
 
-from memory.records import Failure, FailureKind, NodeName
+from memory.records import Failure, FailureKind, ModelFault, NodeName
 
 
 class TunewrightError(Exception):
@@ -47,6 +47,14 @@ class SetupError(TunewrightError):
 
 class ServerError(TunewrightError):
     """The vLLM server did not start, died, or answered a request with an error; the evaluation it served is void."""
+
+
+class ModelError(TunewrightError):
+    """A language model could not be asked, or gave no answer, after all that may be tried again was tried."""
+
+    def __init__(self, fault: ModelFault, message: str, way_out: str = "") -> None:
+        super().__init__(message, way_out)
+        self.fault: ModelFault = fault
 
 
 class NotReproducedError(TunewrightError):

@@ -98,6 +98,11 @@ class RunFolder:
         """Graded outputs to training questions."""
         return self.root / "samples"
 
+    @property
+    def llm(self) -> Path:
+        """Answers of language models, found again by what was asked, and what each call cost."""
+        return self.root / "llm"
+
     def guard(self, name: str) -> Path:
         """Items of a guard, and the untouched model's evaluations on them."""
         return self.root / "guards" / name

@@ -12,7 +12,7 @@ from duckdb import DuckDBPyConnection
 
 from memory.database import Database, Schema
 from memory.layout import RunFolder, read_rows
-from memory.records import Baseline, BaseModelCard, Lesson, Outcome, Score, SealedTest, Task, Trial
+from memory.records import Baseline, BaseModelCard, Lesson, ModelCall, Outcome, Score, SealedTest, Task, Trial
 from memory.state import State
 
 LEDGER_SCHEMA = Schema(
@@ -68,6 +68,12 @@ LEDGER_SCHEMA = Schema(
             FROM scores s LEFT JOIN trials t USING (trial)
             ORDER BY s.split, s.trial NULLS FIRST, s.shots;
         """,
+        """
+        CREATE TABLE model_calls (
+            call VARCHAR PRIMARY KEY, purpose VARCHAR, language_model VARCHAR, call_state VARCHAR,
+            prompt_tokens INTEGER, answer_tokens INTEGER, dollars DOUBLE, call_seconds DOUBLE
+        );
+        """,
     ),
 )
 """Units stand in the names. `model` is `base` or `trial N`; `stage` is `baseline`, `trial N`, `test` or `elsewhere`;
@@ -112,6 +118,15 @@ class Ledger:
         """The sealed test, with its outcomes."""
         with self.database.transaction() as connection:
             self._test(connection, test)
+
+    def record_call(self, call: ModelCall) -> None:
+        """A call of a language model. The state knows none of them: a forked run starts without."""
+        row = (
+            call.id, call.purpose, call.model, call.state, call.prompt_tokens, call.answer_tokens, call.dollars,
+            call.seconds,
+        )  # fmt: skip
+        with self.database.transaction() as connection:
+            put(connection, "model_calls", {"call": call.id}, [row])
 
     def rebuild(self, state: State) -> None:
         """Forget everything and tell the state anew, in one transaction: what a forked run starts from."""

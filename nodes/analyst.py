@@ -20,6 +20,7 @@ from nodes.measurement import (
 from tools import handover, report
 from tools.benchmarks.splits import read_findings
 from tools.judgement import classify_errors, decide, expectation_met, guarded
+from tools.llm.meter import all_calls, uses
 from tools.scoring import Evaluation
 
 
@@ -157,6 +158,7 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         budget=report.spent(state, seconds, deps.server.starts),
         lineage=report.lineage(state, splits, dict(deps.locks), forked_from=origin_of(deps)),
         findings=read_findings(deps.folder.data),
+        models=uses(all_calls(deps.folder.llm)),
         serve=handover.serve_command(deps.engines.vllm.python, model, deps.device),
     )
     handover.write_report(deps.folder, written)

@@ -9,6 +9,7 @@ Faults are asked for in the environment: FAKE_VLLM_REFUSE (a message: does not s
 answer), FAKE_VLLM_FAIL_AT (number of the chat request that it refuses), FAKE_VLLM_DIE_AT (number of the one at which it
 dies; only once, where FAKE_VLLM_ONCE names a file), FAKE_VLLM_STUCK (says that it reloads, and does not),
 FAKE_VLLM_WORD_S (seconds before each word of a stream), FAKE_VLLM_CUT_AT (number of the word at which a stream ends).
+Asked to fill in a form, it answers what FAKE_VLLM_PLAN says.
 """
 
 from __future__ import annotations
@@ -86,6 +87,13 @@ class Model:
         return [None, *({str(i): {"logprob": -10 * hash01(f"{self.content} {i}")}} for i in range(LENGTH))]
 
 
+def planned() -> dict[str, Any]:
+    """What the model says where it is asked to fill in a form: the same at any time."""
+    message = {"role": "assistant", "content": os.environ["FAKE_VLLM_PLAN"]}
+    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+
+
 def wrong(prompt: str, answer: str) -> str:
     """A wrong answer, or none at all, by the prompt."""
     return answer if hash01(prompt + "?") < 0.5 else "I am not sure about that"
@@ -108,7 +116,9 @@ class Handler(BaseHTTPRequestHandler):
         if route == "/v1/chat/completions":
             number = next(self.model.asked)
             fault_before_answer(number)
-            if number == int(os.environ.get("FAKE_VLLM_FAIL_AT", "0")):
+            if "response_format" in body:
+                self.say(planned())
+            elif number == int(os.environ.get("FAKE_VLLM_FAIL_AT", "0")):
                 self.say({"error": {"message": "no room"}}, 500)
             elif body.get("stream"):
                 self.stream(self.model.introduction().split(" "))

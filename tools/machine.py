@@ -1,9 +1,10 @@
-"""What this machine has to give: processors, and free memory as a training will find it."""
+"""What this machine has to give: processors and memory, all of it and as a training will find it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from memory.errors import TrialError
 from tools import process
@@ -29,21 +30,26 @@ def processor(cpuinfo: str) -> str:
 
 def free_memory(device: Hardware) -> int:
     """Bytes that a training can take: of the largest GPU, or of the machine. Raises TrialError (ENV)."""
-    return free_gpu_memory() if device == "cuda" else free_machine_memory(Path("/proc/meminfo").read_text())
+    return gpu_memory("free") if device == "cuda" else machine_memory(Path("/proc/meminfo").read_text())
 
 
-def free_machine_memory(meminfo: str) -> int:
-    """Bytes that the kernel says can be had without swapping (`MemAvailable`). Raises TrialError (ENV)."""
+def total_memory(device: Hardware) -> int:
+    """Bytes of the largest GPU, or of the machine, whatever is in use. Raises TrialError (ENV)."""
+    return gpu_memory("total") if device == "cuda" else machine_memory(Path("/proc/meminfo").read_text(), "MemTotal")
+
+
+def machine_memory(meminfo: str, what: str = "MemAvailable") -> int:
+    """Bytes that the kernel names: those that can be had without swapping, or all. Raises TrialError (ENV)."""
     for line in meminfo.splitlines():
-        if line.startswith("MemAvailable:"):
+        if line.startswith(f"{what}:"):
             return int(line.split()[1]) * 1024
-    raise TrialError("ENV", "the kernel does not say how much memory is free")
+    raise TrialError("ENV", f"the kernel does not say how much memory there is ({what})")
 
 
-def free_gpu_memory() -> int:
-    """Bytes free on the GPU with most of it, by nvidia-smi. Raises TrialError (ENV)."""
-    code, output = process.output_of(["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits"])
-    free = [int(line) for line in output.split() if line.strip().isdigit()]
-    if code != 0 or not free:
-        raise TrialError("ENV", f"nvidia-smi does not say how much memory is free: {output.strip()[:200]}")
-    return max(free) * 2**20
+def gpu_memory(what: Literal["free", "total"]) -> int:
+    """Bytes, free or all, of the GPU with most of them, by nvidia-smi. Raises TrialError (ENV)."""
+    code, output = process.output_of(["nvidia-smi", f"--query-gpu=memory.{what}", "--format=csv,noheader,nounits"])
+    found = [int(line) for line in output.split() if line.strip().isdigit()]
+    if code != 0 or not found:
+        raise TrialError("ENV", f"nvidia-smi does not say how much memory is {what}: {output.strip()[:200]}")
+    return max(found) * 2**20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from memory.lineage import went_on_from
-from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
+from memory.records import Baseline, Comparison, Lesson, ModelUse, Record, SealedTest, Task, Trial
 from memory.state import State, winner
 from tools.own_task.findings import Findings
 
@@ -69,6 +69,8 @@ class RunReport(Record):
     lineage: Lineage
     findings: Findings | None = None
     """What was odd about the rows of a person's own data; None for a benchmark of the table."""
+    models: tuple[ModelUse, ...] = ()
+    """What language models were asked for, and what that cost; empty where search planned."""
     serve: str
     """The command that serves the winning model."""
 

@@ -24,6 +24,7 @@ def markdown(report: RunReport) -> str:
         *dropped(report),
         "## Lessons\n\n" + bullets(f"{lesson.text} ({lesson.evidence})" for lesson in report.lessons),
         "## Where the time went\n\n" + time_table(report),
+        *models(report),
         "## Lineage\n\n" + lineage_table(report),
         f"## Serve it\n\n```\n{report.serve}\n```",
     ]
@@ -144,6 +145,7 @@ def trial_text(trial: Trial) -> str:
     grown = f"grows from trial {plan.parent}" if plan.parent else "grows from the base model"
     grown += ", goes on with its weights" if recipe.continue_from else ""
     grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
+    grown += ", planned by a language model" if plan.proposer == "llm" else ""
     lines = [
         f"**Trial {trial.number}** ({grown}; {trial.decision}).",
         f"- Diagnosis: {plan.diagnosis}",
@@ -187,6 +189,24 @@ def time_table(report: RunReport) -> str:
         ["server starts", str(spent.server_starts), ""],
     ]
     return table(["", "seconds", "share"], rows)
+
+
+def models(report: RunReport) -> list[str]:
+    """What language models were asked for, and what that cost; no part where search planned alone."""
+    if not report.models:
+        return []
+    rows = [
+        [
+            use.model,
+            use.purpose,
+            str(use.calls),
+            f"{use.prompt_tokens} + {use.answer_tokens}",
+            "unknown" if use.dollars is None else f"{use.dollars:.4f}",
+            f"{use.seconds:.0f}",
+        ]
+        for use in report.models
+    ]
+    return ["## Language models\n\n" + table(["", "asked as", "calls", "tokens", "dollars", "seconds"], rows)]
 
 
 def lineage_table(report: RunReport) -> str:

@@ -28,6 +28,7 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
+from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
 from memory.records.record import Decision, FailureKind, NodeName, Record
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
@@ -54,6 +55,8 @@ from memory.records.trial import Baseline, Lesson, SealedTest, Trial
 from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
+    "LOCAL",
+    "OPENAI_URL",
     "Adjust",
     "Adjustable",
     "Approval",
@@ -91,6 +94,9 @@ __all__ = [
     "MapTemplate",
     "Metric",
     "Mix",
+    "ModelCall",
+    "ModelFault",
+    "ModelUse",
     "MultipleChoice",
     "NearDeduplicate",
     "NodeName",
@@ -103,6 +109,8 @@ __all__ = [
     "PassRate",
     "Place",
     "Plan",
+    "Planning",
+    "Price",
     "PythonFunction",
     "Question",
     "Record",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from memory.records.own_task import OwnTask
+from memory.records.planning import Planning
 from memory.records.record import Record
 from memory.records.steering import Approval
 
@@ -44,6 +45,8 @@ class Task(Record):
     """Largest loss of a guard's metric, against the untouched model, with which a trial can be accepted."""
     seed: int = 0
     """Seeds data selection, training and the sampler; a trial's own seed lies in its recipes."""
+    planning: Planning = Planning()
+    """Who plans."""
 
 
 class BaseModelCard(Record):

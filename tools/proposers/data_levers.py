@@ -11,6 +11,8 @@ from tools.proposers.starting_recipe import rounded, size_of
 
 RATE_GAIN = 0.2
 """The same for three times the learning rate where it was too low (our `family_relationships`: 0.001 to 0.003)."""
+NEAR_COPIES = 0.8
+"""Jaccard similarity from which two rows of collected text count as one."""
 WORDY = 100.0
 """Characters of a mean answer from which on there is more than one way to say it."""
 
@@ -60,7 +62,8 @@ def near_copies(look: Look) -> Iterator[Diagnosis]:
     if look.overfit and not look.brief.generated and factors(look.recipe)["near_duplicates"] is None:
         figure = f"trained rows score {look.gap:.2f} beyond noise above new ones"
         source = "near copies at a Jaccard similarity of 0.8 (Data-Juicer and FineWeb take 0.7 and 0.75)"
-        yield look.diagnosis("near_duplicates", 0.8, "it memorises its rows: over-fitting", figure, 0.05, 0.25, source)
+        cause = "it memorises its rows: over-fitting"
+        yield look.diagnosis("near_duplicates", NEAR_COPIES, cause, figure, 0.05, 0.25, source)
 
 
 def easy_first(look: Look) -> Iterator[Diagnosis]:

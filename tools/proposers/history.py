@@ -136,9 +136,19 @@ def lost(brief: Brief, from_trial: Trial, factor: str, before: Value, after: Val
     return False
 
 
+def twin(brief: Brief, recipe: Recipe, *, exactly: bool = False) -> Trial | None:
+    """The first trial, failed or not, that had this recipe or, unless `exactly`, one too near to tell apart."""
+    for trial in brief.trials:
+        other = recipe_of(brief, trial)
+        if recipe == other if exactly else near(recipe, other):
+            return trial
+    return None
+
+
 def tried(brief: Brief, recipe: Recipe, *, exactly: bool = False) -> bool:
-    """Whether a former trial, failed or not, had this recipe or, unless `exactly`, one too near to tell apart; a plan
-    that the person declined counts as well."""
-    former = [recipe_of(brief, trial) for trial in brief.trials]
-    former += [Recipe(data=plan.data, training=plan.training) for plan in brief.declined]
-    return any(recipe == other if exactly else near(recipe, other) for other in former)
+    """Whether a former trial had this recipe, or one too near to it; see `twin`. A plan that the person declined counts
+    as well."""
+    if twin(brief, recipe, exactly=exactly) is not None:
+        return True
+    declined = [Recipe(data=plan.data, training=plan.training) for plan in brief.declined]
+    return any(recipe == other if exactly else near(recipe, other) for other in declined)

@@ -47,7 +47,7 @@ def propose(brief: Brief) -> Plan | Stop:
 
 def _own(brief: Brief) -> Plan | Stop:
     """What we would do unasked; from the trial that the person goes back to, where there is one."""
-    if (stop := _finished(brief)) is not None:
+    if (stop := finished(brief)) is not None:
         return stop
     if not brief.trials:
         return _first(brief)
@@ -67,7 +67,7 @@ def _own(brief: Brief) -> Plan | Stop:
     return _without_rules(brief, best)
 
 
-def _finished(brief: Brief) -> Stop | None:
+def finished(brief: Brief) -> Stop | None:
     """Reasons to stop that need no look at any recipe."""
     if brief.trials_left == 0:
         return Stop(reason=f"All {len(brief.trials)} trials that were allowed are done.")

@@ -1,0 +1,120 @@
+"""Who plans a run: what a person says on the command line and in the environment becomes a `Planning`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from memory.errors import InputError
+from memory.records import LOCAL, OPENAI_URL, Planning, Price, Record
+from tools.llm.prices import price_of
+
+DEFAULT_MODEL = "gpt-5-mini"
+"""Plans where a key is given and nothing else: a call of a brief costs about half a cent."""
+MODELS = ("planner_model", "strong_model", "weak_model")
+COSTS = ("budget_usd", "price")
+
+
+class Access(Record):
+    """How to reach an OpenAI-compatible server. Not kept: it comes from the environment at each start."""
+
+    key: SecretStr | None = None
+    base_url: str = ""
+    """Empty where the environment names none."""
+
+
+def access_of(environment: Mapping[str, str]) -> Access:
+    """OPENAI_API_KEY and OPENAI_BASE_URL. Raises InputError for an address that is none, or that holds a secret."""
+    key, url = environment.get("OPENAI_API_KEY", "").strip(), environment.get("OPENAI_BASE_URL", "").strip()
+    if url:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError("OPENAI_BASE_URL is no address", "Write it like http://127.0.0.1:8000/v1.")
+        if parts.username or parts.password or parts.query:
+            raise InputError("OPENAI_BASE_URL holds more than an address", "Give the key as OPENAI_API_KEY.")
+    return Access(key=SecretStr(key) if key else None, base_url=url.rstrip("/"))
+
+
+def planning_of(given: Mapping[str, Any], access: Access) -> Planning:
+    """Who plans a new run. A model or a key that is given turns the language model on; `--planner search` turns it off.
+
+    Raises InputError where options contradict each other, or the budget cannot be kept because a price is unknown.
+    """
+    models = [name for name in MODELS if name in given]
+    asked = given.get("planner") or ("llm" if models or access.key else "search")
+    if asked == "search":
+        for name in (*models, *(name for name in COSTS if name in given)):
+            raise InputError(f"--{name.replace('_', '-')} has no meaning where search plans", "Leave one of them out.")
+        return Planning()
+    planning = Planning(
+        planner="llm",
+        model=given.get("planner_model") or given.get("strong_model") or _default_model(access),
+        strong_model=given.get("strong_model", ""),
+        weak_model=given.get("weak_model", ""),
+        base_url=access.base_url or OPENAI_URL,
+        budget_usd=given.get("budget_usd"),
+        prices=dict(given.get("price", ())),
+    )
+    check_access(planning, access)
+    _check_prices(planning)
+    return planning
+
+
+def check_access(planning: Planning, access: Access) -> None:
+    """Raises InputError where OpenAI's own server is to be asked without a key."""
+    if planning.planner == "llm" and not access.key and url_of(planning, access) == OPENAI_URL:
+        named = [name for name in models_of(planning) if name != LOCAL]
+        if named:
+            way_out = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or give --planner search."
+            raise InputError(f"{named[0]} cannot be asked without a key", way_out)
+
+
+def url_of(planning: Planning, access: Access) -> str:
+    """The server of a run's models: what the environment says now, else what it said when the run began."""
+    return access.base_url or planning.base_url
+
+
+def models_of(planning: Planning) -> list[str]:
+    """The models that are named, each once."""
+    return list(dict.fromkeys(name for name in (planning.model, planning.strong_model, planning.weak_model) if name))
+
+
+def says(planning: Planning) -> str:
+    """Who plans, in a line."""
+    if planning.planner == "search":
+        return "planned by search"
+    where = "on this machine" if models_of(planning) == [LOCAL] else f"at {planning.base_url}"
+    cap = f", at most ${planning.budget_usd:g}" if planning.budget_usd else ""
+    return f"planned by {' and '.join(models_of(planning))} {where}{cap}; --planner search plans without a model"
+
+
+def price(text: str) -> tuple[str, Price]:
+    """`MODEL=IN/OUT`, in dollars for a million tokens. Raises InputError."""
+    model, _, costs = text.rpartition("=")
+    prompt, slash, answer = costs.partition("/")
+    try:
+        if model and slash:
+            return model, Price(prompt=float(prompt), answer=float(answer))
+    except ValueError:
+        pass
+    raise InputError(
+        f"'{text}' is no price", "Write --price MODEL=IN/OUT, in dollars for a million tokens: gpt-5=1.25/10."
+    )
+
+
+def _default_model(access: Access) -> str:
+    if access.base_url and access.base_url != OPENAI_URL:
+        raise InputError(f"no model is named for {access.base_url}", "Give --planner-model NAME, or --planner search.")
+    return DEFAULT_MODEL
+
+
+def _check_prices(planning: Planning) -> None:
+    for model in models_of(planning) if planning.budget_usd else ():
+        if price_of(model, planning) is None:
+            raise InputError(
+                f"no price is known for {model}, so --budget-usd cannot be kept",
+                f"Give it: --price {model}=IN/OUT, in dollars for a million tokens.",
+            )

@@ -1,0 +1,130 @@
+"""The proposer that a task asks for, with all that a language model needs to plan: its server, its brief, a meter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from graph.planning import Access, check_access, says, url_of
+from memory.events import Events
+from memory.layout import RunFolder
+from memory.ledger import Ledger
+from memory.records import LOCAL, BaseModelCard, ModelCall, Planning, Task
+from nodes.deps import Propose
+from tools.benchmarks.benchmark import Benchmark, Item
+from tools.benchmarks.splits import read_items, split_path
+from tools.earlier_runs import lessons_of_earlier_runs
+from tools.engines.environments import Hardware
+from tools.llm.broker import Broker
+from tools.llm.endpoint import Endpoint
+from tools.llm.meter import Meter
+from tools.llm.prices import FREE, price_of
+from tools.machine import total_memory
+from tools.proposers.llm import LanguagePlanner
+from tools.proposers.llm_brief import Facts
+from tools.proposers.llm_errors import ErrorReader
+from tools.serving import SERVED_NAME, WINDOW, Server
+
+LOCAL_ANSWER_TOKENS = 640
+"""Room for a filled form: what the window of our own server leaves goes to the brief."""
+SHOWN_ITEMS = 50
+"""Training rows that are looked through for two with different answers."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a run has at hand when its planner is seated."""
+
+    folder: RunFolder
+    benchmark: Benchmark
+    model: BaseModelCard
+    server: Server
+    device: Hardware
+    events: Events
+    ledger: Ledger
+
+    def note(self, line: str) -> None:
+        """Tell the person."""
+        self.events.emit("note", line)
+
+
+def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose:
+    """`net`, or a language model with it as the safety net. Says who plans. Raises InputError where a key is
+    missing."""
+    planning = task.planning
+    if planning.planner == "search":
+        return net
+    check_access(planning, access)
+    desk.note(says(planning.model_copy(update={"base_url": url_of(planning, access)})))
+    meter = Meter(desk.folder.llm, planning.budget_usd)
+    first = endpoint_of(planning.model, planning, access, desk)
+    second = endpoint_of(planning.strong_model or planning.model, planning, access, desk)
+    broker = Broker(desk.folder.llm, meter, heard_by(desk, meter))
+    weak = endpoint_of(planning.weak_model, planning, access, desk) if planning.weak_model else None
+    return LanguagePlanner(
+        broker=broker,
+        endpoints=(first, second),
+        template=template("planner"),
+        facts=facts_of(task, desk),
+        net=net,
+        note=desk.note,
+        reader=ErrorReader(broker, weak, template("errors"), desk.note) if weak else None,
+    )
+
+
+def endpoint_of(name: str, planning: Planning, access: Access, desk: Desk) -> Endpoint:
+    """A model by the name that the person gave it."""
+    if name != LOCAL:
+        return Endpoint(name, url_of(planning, access), access.key, price_of(name, planning))
+
+    def socket() -> Path:
+        desk.server.load(Path(desk.model.path))
+        return desk.server.socket
+
+    return Endpoint(
+        LOCAL,
+        "http://localhost/v1",
+        price=FREE,
+        answer_tokens=LOCAL_ANSWER_TOKENS,
+        prompt_tokens=WINDOW - LOCAL_ANSWER_TOKENS,
+        temperature=0.0,
+        socket=socket,
+        served_as=SERVED_NAME,
+        weights=desk.model.sha256,
+    )
+
+
+def facts_of(task: Task, desk: Desk) -> Facts:
+    """What a language model reads beside the brief."""
+    items = read_items(split_path("train", desk.folder.data, None))[:SHOWN_ITEMS]
+    other = next((item for item in items if item.answer != items[0].answer), None)
+    shown: tuple[Item, ...] = (*items[:1], *((other,) if other else ()))
+    return Facts(
+        benchmark=desk.benchmark,
+        items=shown,
+        folder=desk.folder,
+        memory_bytes=total_memory(desk.device),
+        earlier=lessons_of_earlier_runs(desk.folder, task),
+    )
+
+
+def heard_by(desk: Desk, meter: Meter) -> Callable[[ModelCall], None]:
+    """Writes a call into the ledger, and says what it took."""
+
+    def heard(call: ModelCall) -> None:
+        desk.ledger.record_call(call)
+        took = f"{call.model} {call.state} in {call.seconds:.1f} s"
+        if call.state == "answered":
+            took += f": {call.prompt_tokens} + {call.answer_tokens} tokens"
+        cap = f" of ${meter.budget_usd:g}" if meter.budget_usd else ""
+        money = "price unknown" if call.dollars is None else f"${call.dollars:.4f}, ${meter.spent_usd:.4f}{cap} so far"
+        desk.note(f"{took} ({money})")
+
+    return heard
+
+
+def template(name: str) -> str:
+    """A prompt's template, as it lies in nodes/prompts."""
+    return (resources.files("nodes") / "prompts" / f"{name}.md").read_text(encoding="utf-8")

@@ -1,0 +1,161 @@
+"""Whole runs that a scripted language model plans, with quick engines, through the front door."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.runs import read_state
+from memory.database import Database
+from memory.ledger import LEDGER_SCHEMA
+from tests.scripted_llm import Answer, Script, playing
+from tests.test_whole_run import Runs
+
+pytestmark = pytest.mark.slow
+
+START = ("--benchmark", "spell_backward", "--budget", "20m", "--max-trials", "2", "--plain")
+PLANNED = (*START, "--planner-model", "clever")
+KEY = "sk-canary-91c4e7"
+PRICE = ("--price", "clever=1/10")
+
+
+def says(**settings: Any) -> Answer:
+    words = {"diagnosis": "nothing is known", "hypothesis": "a small start", "decision": "train"}
+    return {"text": {**words, **settings}, "tokens": (1000, 200)}
+
+
+FIRST = says(learning_rate=7e-4, rows=100)
+SECOND = says(parent=1, rows=200)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path / "runs", tmp_path / "cache")
+
+
+def access(url: str) -> dict[str, str]:
+    return {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": url}
+
+
+def prompts(script: Script) -> list[str]:
+    return [json.dumps(body["messages"]) for body in script.asked]
+
+
+def test_a_language_model_plans_and_its_key_is_nowhere(runs: Runs, tmp_path: Path) -> None:
+    with playing(FIRST, SECOND) as (url, script):
+        out, err = runs.call(*PLANNED, *PRICE, "--budget-usd", "1", **access(url))
+    (folder,) = runs.folders()
+    first, second = read_state(folder)["trials"]
+    assert (first.plan.proposer, first.plan.training.learning_rate, first.plan.data.rows) == ("llm", 7e-4, 100)
+    assert first.training is not None
+    assert (second.plan.parent, second.plan.data.rows) == (1, 200)
+    assert second.plan.change is not None
+    assert second.plan.change.factor == "rows"
+    assert "planned by clever at http://127.0.0.1" in out
+    assert "1000 + 200 tokens ($0.0030, $0.0060 of $1 so far)" in out
+    report = json.loads((folder.root / "report.json").read_text())
+    (use,) = report["models"]
+    assert (use["calls"], use["prompt_tokens"], use["dollars"]) == (2, 2000, pytest.approx(0.006))
+    text = (folder.root / "report.md").read_text()
+    assert "## Language models" in text
+    assert "(grows from trial 1, planned by a language model; " in text
+    with Database.open(folder.database, [LEDGER_SCHEMA]) as database:
+        assert database.rows("SELECT count(*), sum(answer_tokens), any_value(call_state) FROM model_calls") == [
+            (2, 400, "answered")
+        ]
+    assert script.keys == [f"Bearer {KEY}"] * 2
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert KEY not in out + err + json.dumps(script.asked)
+
+
+def test_the_model_that_is_tuned_plans_for_itself_without_any_key(runs: Runs) -> None:
+    plan = json.dumps(FIRST["text"])
+    out, _ = runs.call(*START[:-2], "1", "--plain", "--planner-model", "local", FAKE_VLLM_PLAN=plan)
+    (folder,) = runs.folders()
+    (trial,) = read_state(folder)["trials"]
+    assert (trial.plan.proposer, trial.plan.training.learning_rate) == ("llm", 7e-4)
+    assert "planned by local on this machine" in out
+    assert "9 + 9 tokens ($0.0000" in out
+    report = json.loads((folder.root / "report.json").read_text())
+    assert report["budget"]["server_starts"] == 1
+
+
+def test_what_the_model_says_badly_twice_search_plans_instead(runs: Runs) -> None:
+    with playing({"text": "Let me think about it."}) as (url, _):
+        out, _ = runs.call(*PLANNED, **access(url))
+    assert "clever did not plan trial 1, the search proposer does" in out
+    assert {trial.plan.proposer for trial in read_state(runs.folders()[0])["trials"]} == {"search"}
+
+
+def test_kill_9_after_an_answer_asks_no_second_time(runs: Runs) -> None:
+    with playing(FIRST, SECOND) as (url, script):
+        process = runs.begin(*PLANNED, **access(url))
+        until = time.monotonic() + 200
+        while not list(runs.root.glob("*/llm/????????*.json")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        process.kill()
+        process.communicate()
+        (folder,) = runs.folders()
+        runs.call("--resume", folder.id, "--plain", **access(url))
+    assert len(prompts(script)) == len(set(prompts(script))) == 2
+    assert [trial.plan.proposer for trial in read_state(folder)["trials"]] == ["llm", "llm"]
+
+
+def test_at_the_cap_search_goes_on_and_says_so(runs: Runs) -> None:
+    with playing(FIRST, SECOND) as (url, script):
+        out, _ = runs.call(*PLANNED, *PRICE, "--budget-usd", "0.0875", **access(url))
+    assert len(script.asked) == 1
+    assert "a call of clever can cost $" in out
+    assert "of $0.0875 are left" in out
+    assert [trial.plan.proposer for trial in read_state(runs.folders()[0])["trials"]] == ["llm", "search"]
+
+
+def test_a_refused_key_is_one_line_and_the_run_goes_on_with_a_good_one(runs: Runs) -> None:
+    refused = {"status": 401, "error": f"Incorrect API key provided: {KEY}"}
+    with playing(refused, FIRST, SECOND) as (url, _):
+        _, err = runs.call(*PLANNED, code=2, **access(url))
+        (folder,) = runs.folders()
+        assert "refuses the key" in err
+        assert "Give a valid one in OPENAI_API_KEY" in err
+        runs.call("--resume", folder.id, "--plain", **access(url))
+    assert read_state(folder)["trials"][0].plan.proposer == "llm"
+    assert not [path for path in folder.root.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_a_run_recalls_what_earlier_ones_taught(runs: Runs) -> None:
+    with playing(FIRST, SECOND, FIRST, SECOND) as (url, script):
+        runs.call(*PLANNED, **access(url))
+        runs.call(*PLANNED, "--seed", "1", **access(url))
+    assert "Lessons of earlier runs" not in prompts(script)[0]
+    assert "Lessons of earlier runs" in prompts(script)[2]
+    assert "spell_backward with smollm2: improved" in prompts(script)[2]
+
+
+def test_no_engine_is_handed_the_key(runs: Runs) -> None:
+    with playing(FIRST, SECOND) as (url, _):
+        process = runs.begin(*PLANNED, FAKE_AXOLOTL_STEP_S="0.2", **access(url))
+        until = time.monotonic() + 200
+        while not runs.started("trainer", 1):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        seen = environments(process.pid)
+        process.kill()
+        process.communicate()
+    assert len(seen) >= 3
+    assert not [environment for environment in seen if KEY.encode() in environment]
+
+
+def environments(pid: int) -> list[bytes]:
+    """The environments of a process's descendants."""
+    found = []
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    for child in children.read_text().split():
+        found += [Path(f"/proc/{child}/environ").read_bytes(), *environments(int(child))]
+    return found

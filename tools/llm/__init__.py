@@ -1,0 +1,1 @@
+"""Language models as planners: typed answers over any OpenAI-compatible server, metered, cached and bounded."""

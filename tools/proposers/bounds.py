@@ -1,0 +1,63 @@
+"""A recipe that somebody wants, within what the machine, the data and the time left allow, and each bound in words."""
+
+from __future__ import annotations
+
+from tools.proposers.brief import Brief
+from tools.proposers.factors import Recipe, Value, changed, factors, shown
+from tools.proposers.history import rows_open
+from tools.proposers.starting_recipe import FEWEST_VISITS, rows_at_once, sequence_length
+
+
+class RefusedError(ValueError):
+    """What is wanted cannot become a plan; the text is for whoever wanted it."""
+
+
+def bounded(brief: Brief, wanted: Recipe) -> tuple[Recipe, list[str]]:
+    """The recipe as it can be run, and each bound in words.
+
+    Raises RefusedError where the time left is too short for the smallest training that shows anything.
+    """
+    reasons: dict[str, str] = {}
+    recipe = _same_adapter(brief, wanted, reasons)
+    if recipe.training.method == "qlora" and brief.device == "cpu":
+        recipe, reasons["method"] = changed(recipe, method="lora"), "qlora needs a GPU"
+    if recipe.rows > (most := rows_open(brief, recipe)):
+        recipe, reasons["rows"] = changed(recipe, rows=most), f"{most} rows are there"
+    recipe = _within_time(brief, recipe, reasons)
+    if recipe.training.batch_size > recipe.rows:
+        recipe, reasons["batch_size"] = changed(recipe, **rows_at_once(recipe.rows)), "no more rows than there are"
+    if recipe.training.sequence_len < brief.longest_row:
+        recipe = changed(recipe, sequence_len=sequence_length(brief.longest_row))
+        reasons["sequence_len"] = f"the longest row has {brief.longest_row} tokens"
+    before, after = factors(wanted), factors(recipe)
+    return recipe, [
+        f"{name} {shown(before[name])} -> {shown(after[name])}, as {why}"
+        for name, why in reasons.items()
+        if before[name] != after[name]
+    ]
+
+
+def _same_adapter(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Recipe:
+    """What goes on from an adapter keeps its shape, unless it trains all weights."""
+    before = next((trial for trial in brief.trials if trial.number == recipe.training.continue_from), None)
+    if before is None or recipe.training.method == "full":
+        return recipe
+    theirs = before.plan.training
+    shape: dict[str, Value] = {"lora_rank": theirs.lora_rank, "lora_alpha": theirs.lora_alpha, "method": theirs.method}
+    reasons.update(dict.fromkeys(shape, f"trial {before.number}, on whose weights it goes on, has that"))
+    return changed(recipe, **shape)
+
+
+def _within_time(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Recipe:
+    """Fewer rows where the training does not fit the time left, and one epoch where that leaves too few of them."""
+    room = max(0.0, brief.training_room - brief.sampling_seconds(recipe.data))
+    visits = brief.row_visits(room, recipe.training)
+    if recipe.visits <= visits:
+        return recipe
+    why = f"{room:.0f} s are left for training"
+    if visits < FEWEST_VISITS:
+        raise RefusedError(f"{why}, which is less than {FEWEST_VISITS} rows take with these settings.")
+    if visits / recipe.training.epochs < FEWEST_VISITS and recipe.training.epochs > 1:
+        recipe, reasons["epochs"] = changed(recipe, epochs=1.0), why
+    reasons["rows"] = why
+    return changed(recipe, rows=min(recipe.rows, max(1, int(visits / recipe.training.epochs))))

@@ -1,0 +1,56 @@
+"""The form in which a language model proposes a trial: flat, with simple fields, so that small models can fill it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from memory.records import Record
+
+
+class ProposedPlan(Record):
+    """The next trial, or the end of the run."""
+
+    diagnosis: str = Field(max_length=400, description="what the figures so far show, with the figure")
+    hypothesis: str = Field(max_length=400, description="the one change, and why it should help")
+    decision: Literal["train", "stop"] = Field(description="train, or stop where no trial can be expected to help")
+    parent: int | None = Field(default=None, ge=0, description="trial to grow from; 0 is the starting recipe")
+    expected_gain: float | None = Field(
+        default=None, ge=-1, le=1, description="expected change of the metric against the best so far"
+    )
+    learning_rate: float | None = Field(default=None, ge=1e-6, le=0.1)
+    epochs: float | None = Field(default=None, ge=0.25, le=20, description="passes over the rows")
+    rows: int | None = Field(default=None, ge=1, le=10_000_000, description="training rows")
+    batch_size: int | None = Field(default=None, ge=1, le=256, description="rows an optimiser step")
+    method: Literal["lora", "qlora", "full"] | None = Field(default=None, description="qlora needs a GPU")
+    lora_rank: int | None = Field(default=None, ge=1, le=256)
+    lora_alpha: int | None = Field(default=None, ge=1, le=512)
+    lora_dropout: float | None = Field(default=None, ge=0, le=0.5)
+    warmup_ratio: float | None = Field(default=None, ge=0, le=0.5)
+    schedule: Literal["cosine", "linear", "constant"] | None = None
+    weight_decay: float | None = Field(default=None, ge=0, le=0.2)
+    balance: Literal["none", "answer", "length"] | None = Field(default=None, description="equally many rows of each")
+    curriculum: Literal["length"] | None = Field(default=None, description="short rows first")
+    filter: str | None = Field(
+        default=None, max_length=200, description="SQL over prompt, answer, prompt_chars, answer_chars and the columns"
+    )
+    mix: int | None = Field(default=None, ge=1, description="number of a further source; it makes up 30 % of the rows")
+    own_words: bool | None = Field(default=None, description="true: the parent's own right answers replace the file's")
+    drop_near_copies: bool | None = Field(default=None, description="true: of rows that nearly repeat, one stays")
+    go_on: bool | None = Field(
+        default=None, description="true: go on from the parent's weights with rows that they have not seen"
+    )
+
+    @property
+    def sets_anything(self) -> bool:
+        """Whether it says more than words: a parent or a setting."""
+        words = {"diagnosis", "hypothesis", "decision", "expected_gain"}
+        return any(value not in (None, False) for name, value in self if name not in words)
+
+
+SETTINGS = (
+    "learning_rate", "epochs", "rows", "batch_size", "method", "lora_rank", "lora_alpha", "lora_dropout",
+    "warmup_ratio", "schedule", "weight_decay", "balance", "curriculum", "filter",
+)  # fmt: skip
+"""Fields of the form that are factors of a recipe."""

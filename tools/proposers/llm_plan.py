@@ -1,0 +1,145 @@
+"""A language model's proposal, and how it becomes a plan: open places are filled, what cannot be done is bounded.
+
+The model fills in a flat form. What the change was is computed from the recipes, whatever the model says of it.
+"""
+
+from __future__ import annotations
+
+from memory.records import Plan, SelfDistil, Trial
+from tools.proposers.bounds import RefusedError, bounded
+from tools.proposers.brief import Brief, Stop
+from tools.proposers.data_levers import NEAR_COPIES
+from tools.proposers.factors import Recipe, Value, change_between, changed, differing
+from tools.proposers.history import recipe_of, rows_seen, standing, twin
+from tools.proposers.llm_form import SETTINGS, ProposedPlan
+from tools.proposers.sizing import looks
+from tools.proposers.starting_recipe import rounded, rows_at_once, size_of, starting_recipe
+
+
+def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop:
+    """The proposal as a plan; `net` is what the search proposer would do, and fills what is left open.
+
+    A setting that is left open stays as in the parent. Where nothing at all is set, search's plan is taken whole.
+    Raises RefusedError where the proposal names what does not exist, was tried, or does not fit the time left.
+    """
+    if answer.decision == "stop":
+        return _stop(answer, brief)
+    if isinstance(net, Plan) and not answer.sets_anything:
+        return net.model_copy(update=_words(answer, net, []))
+    parent, start = _grown_from(answer, brief, net)
+    settings = {name: value for name in SETTINGS if (value := getattr(answer, name)) is not None}
+    recipe = _with(brief, start, settings | _data_settings(answer, brief, parent, start))
+    if answer.go_on:
+        recipe = _going_on(brief, parent, recipe, "rows" in settings)
+    recipe, bounds = bounded(brief, recipe)
+    _refuse_twins(brief, recipe)
+    recipe = looks(brief, recipe)
+    plan = Plan(
+        number=brief.number,
+        parent=parent.number if parent else None,
+        diagnosis="",
+        hypothesis="",
+        change=change_between(recipe_of(brief, parent), recipe) if parent else None,
+        expected_gain=net.expected_gain if isinstance(net, Plan) else 0.0,
+        data=recipe.data,
+        training=recipe.training,
+        proposer="llm",
+        predicted_seconds=round(brief.trial_seconds(recipe.data, recipe.training), 1),
+    )
+    return plan.model_copy(update=_words(answer, plan, bounds))
+
+
+def _stop(answer: ProposedPlan, brief: Brief) -> Stop:
+    if not brief.scored:
+        raise RefusedError("Nothing was trained and scored yet, so nothing can be known: propose a training.")
+    return Stop(reason=f"{answer.diagnosis} {answer.hypothesis}".strip())
+
+
+def _grown_from(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> tuple[Trial | None, Recipe]:
+    """The trial to grow from (None for the base model), and the recipe that is changed."""
+    if answer.parent:
+        return _trial(brief, answer.parent)
+    if answer.parent is None:
+        if isinstance(net, Plan) and net.parent is None:
+            return None, Recipe(data=net.data, training=net.training)
+        best = standing(brief)
+        if best is not None:
+            return best, recipe_of(brief, best)
+        if brief.trials:
+            return _trial(brief, brief.trials[-1].number)
+    start = starting_recipe(brief)
+    if isinstance(start, Stop):
+        raise RefusedError(start.reason)
+    return None, Recipe(data=start[0], training=start[1])
+
+
+def _trial(brief: Brief, number: int) -> tuple[Trial, Recipe]:
+    for trial in brief.trials:
+        if trial.number == number:
+            return trial, recipe_of(brief, trial)
+    there = ", ".join(str(trial.number) for trial in brief.trials) or "none"
+    raise RefusedError(f"There is no trial {number} to grow from; there are: {there}.")
+
+
+def _with(brief: Brief, start: Recipe, settings: dict[str, Value]) -> Recipe:
+    """The recipe with its settings set; a new method brings its own learning rate, a new batch its rows in memory."""
+    method = settings.get("method", start.training.method)
+    if method != start.training.method and "learning_rate" not in settings:
+        size = size_of(brief.model.parameters)
+        settings = settings | {"learning_rate": size.full if method == "full" else size.lora}
+    if isinstance(batch := settings.get("batch_size"), int):
+        settings = settings | rows_at_once(batch)
+    if isinstance(rate := settings.get("learning_rate"), float):
+        settings = settings | {"learning_rate": rounded(rate)}
+    return changed(start, **settings)
+
+
+def _data_settings(answer: ProposedPlan, brief: Brief, parent: Trial | None, start: Recipe) -> dict[str, Value]:
+    """The settings of the form that are said in other words than a recipe's factors."""
+    settings: dict[str, Value] = {}
+    if answer.mix is not None:
+        sources = brief.task.raw_data
+        if answer.mix > len(sources):
+            raise RefusedError(f"There are {len(sources)} further sources; there is no number {answer.mix} to mix in.")
+        settings["mix"] = sources[answer.mix - 1]
+    if answer.own_words:
+        trial = parent.number if parent is not None and parent.training is not None else None
+        distil = SelfDistil(rows=max(2, start.rows), trial=trial, unsolved="gold")
+        settings["self_distil"] = distil.model_dump_json()
+    if answer.drop_near_copies:
+        if brief.generated:
+            raise RefusedError("Its questions come from a template: near copies are different questions there.")
+        settings["near_duplicates"] = NEAR_COPIES
+    return settings
+
+
+def _going_on(brief: Brief, parent: Trial | None, recipe: Recipe, rows_given: bool) -> Recipe:
+    """The recipe on the parent's trained weights, with rows that they have not seen; as many as there are, unless the
+    number is given."""
+    if parent is None or parent.training is None or parent.decision == "failed":
+        raise RefusedError("Only a trial that was trained has weights to go on from: name it as the parent.")
+    seen = rows_seen(brief, recipe_of(brief, parent))
+    fresh = brief.rows_available - seen
+    if fresh < 1:
+        raise RefusedError(f"Trial {parent.number} has seen all {seen} rows; there are no new ones to go on with.")
+    rows = min(recipe.rows, fresh) if rows_given else fresh
+    return changed(recipe, continue_from=parent.number, skip=seen, rows=rows)
+
+
+def _refuse_twins(brief: Brief, recipe: Recipe) -> None:
+    """Raises RefusedError where a trial had this recipe, or one too near to tell apart. One that only the machine kept
+    from ending may be run again."""
+    other = twin(brief, recipe)
+    if other is None or (other.failure is not None and other.failure.kind == "ENV"):
+        return
+    names = differing(recipe_of(brief, other), recipe)
+    how = f"differs from it only in {', '.join(names)}, by too little to tell apart" if names else "is the same"
+    came = f"scored {other.score.value:.3f}" if other.score else f"failed: {other.arithmetic}"
+    raise RefusedError(f"Trial {other.number} was this already: the recipe {how}. It {came}.")
+
+
+def _words(answer: ProposedPlan, plan: Plan, bounds: list[str]) -> dict[str, object]:
+    """What the model says of a plan, and what was bounded, as fields of it."""
+    said = answer.diagnosis + "".join(f" Bounded: {bound}." for bound in bounds)
+    gain = plan.expected_gain if answer.expected_gain is None else answer.expected_gain
+    return {"diagnosis": said, "hypothesis": answer.hypothesis, "expected_gain": gain, "proposer": "llm"}
