@@ -1,9 +1,10 @@
 """The child of `tools/sandbox.py`: it shuts the doors behind itself, loads a person's function and answers calls.
 
-A program of its own, which needs the standard library alone. Its stdin is a socket, on which lines of JSON go both ways: first
-the settings, answered by `{"call": 0}`; then calls `{"call": n, "arguments": [...]}`, answered by
-`{"call": n, "value": ...}` or `{"call": n, "failed": KIND, "says": ..., "line": ...}`. What the function prints goes
-to stdout, which is not the socket.
+A program of its own, with the standard library alone, unless the settings name a folder of packages. Its stdin is a
+socket, on which lines of JSON go both ways: first the settings, answered by `{"call": 0}`; then calls
+`{"call": n, "arguments": [...]}`, answered by `{"call": n, "value": ...}` or
+`{"call": n, "failed": KIND, "says": ..., "line": ...}`. What the function prints goes to stdout, which is not the
+socket.
 """
 
 from __future__ import annotations

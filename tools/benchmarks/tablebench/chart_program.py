@@ -56,7 +56,8 @@ def ours(code: str) -> dict[str, Series]:
         found["wedges"] += [numbers([(wedge.theta2 - wedge.theta1) / 360 for wedge in wedges])] if wedges else []
         for collection in axes.collections:
             if isinstance(collection, PathCollection):
-                found["points"] += [numbers([point[1] for point in collection.get_offsets()])]
+                offsets: Any = collection.get_offsets()
+                found["points"] += [numbers([point[1] for point in offsets])]
             elif isinstance(collection, PolyCollection):
                 found["areas"] += [thickness(path.vertices) for path in collection.get_paths()]
     return {kind: [one for one in series if one] for kind, series in found.items()}
