@@ -168,7 +168,8 @@ def strict() -> None:
         ("plt.figure()\nplt.plot(df['people'])\nprint('done')", "line", (True, False, False)),
         ("plt.figure()\nplt.plot(df['city'], df['people'])", "bar", (False, False, True)),  # a line is no bar
         ("plt.figure()\nplt.scatter([1, 2], [5, 3])", "scatter", (True, True, False)),  # FT-Dojo keeps the order
-        ("plt.figure()\nplt.stackplot([0, 1], [3, 5])", "area", (True, True, False)),
+        ("plt.figure()\nplt.fill_between([0, 1], [3, 5])", "area", (True, True, False)),
+        ("plt.figure()\nplt.stackplot([0, 1], [3, 5])", "area", (True, False, False)),  # they count an edge twice
         ("import socket\nsocket.create_connection(('127.0.0.1', 80))", "bar", (False, False, False)),
         ("while True: pass", "bar", (False, False, False)),
     ],

@@ -48,10 +48,12 @@ def fetch(file: RawFile, cache: Path, looked_at: str = "", endpoint: str | None 
     """
     from httpx2 import HTTPError
     from huggingface_hub import HfApi, RepoFile, hf_hub_download
+    from huggingface_hub.utils.logging import set_verbosity_error
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     source, folder = file.source, made(folder_of(file.source, cache))
     disable_progress_bars()
+    set_verbosity_error()  # it warns of each try; what failed in the end is said here, in one line
     try:
         path = Path(
             hf_hub_download(
