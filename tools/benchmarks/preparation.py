@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 
 from memory.errors import SetupError
@@ -62,15 +61,6 @@ def installed(python: Path) -> set[str]:
     program = "from importlib import metadata; [print(d.name + '==' + d.version) for d in metadata.distributions()]"
     _, text = process.output_of([python, "-c", program])
     return set(text.split())
-
-
-def present(extra: str) -> bool:
-    """Whether the interpreter that runs this has a pinned package."""
-    name, _, version = extra.partition("==")
-    try:
-        return metadata.version(name) == version
-    except metadata.PackageNotFoundError:
-        return False
 
 
 def refusal(benchmark: str, extra: str) -> SetupError:

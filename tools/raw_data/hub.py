@@ -7,6 +7,7 @@ and the next call goes on with it.
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 from memory.errors import InputError, StorageError
@@ -48,12 +49,12 @@ def fetch(file: RawFile, cache: Path, looked_at: str = "", endpoint: str | None 
     """
     from httpx2 import HTTPError
     from huggingface_hub import HfApi, RepoFile, hf_hub_download
-    from huggingface_hub.utils.logging import set_verbosity_error
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     source, folder = file.source, made(folder_of(file.source, cache))
     disable_progress_bars()
-    set_verbosity_error()  # it warns of each try; what failed in the end is said here, in one line
+    # It warns of each try; what failed in the end is said here, in one line.
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         path = Path(
             hf_hub_download(
