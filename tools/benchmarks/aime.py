@@ -5,7 +5,8 @@ Validation is the first exam of the year and test the second, 15 problems each, 
 older competition problems with whole-number answers (DeepScaleR, no problem from 2024 or later).
 
 An answer is what stands in the last \\boxed{...}, read as a number: 025 is 25, and \\frac{408}{2} is 204. FT-Dojo's
-scorer is math-verify, which reads a number outside a box as none either; it tells 025 from 25.
+scorer is math-verify, which reads any number that is marked as mathematics. For 2025 it asks a language model about
+what math-verify calls wrong; that is not done here.
 """
 
 from __future__ import annotations
