@@ -15,6 +15,7 @@ from tests.test_tools_benchmarks_tablebench import analysis
 from tools.benchmarks import BENCHMARKS, get
 from tools.benchmarks.__main__ import main
 from tools.benchmarks.benchmark import Benchmark, Item, Split
+from tools.benchmarks.preparation import install
 from tools.raw_data.store import Store
 
 GENERATED = {name: benchmark for name, benchmark in BENCHMARKS.items() if not benchmark.fixed}
@@ -125,6 +126,13 @@ def command(*words: str, home: Path) -> tuple[int, str, str]:
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def test_packages_of_a_benchmark_that_are_there_are_not_installed_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    for benchmark in BENCHMARKS.values():
+        install(benchmark, Path(sys.executable), tmp_path / "log", said.append)
+    assert said == [], "the packages of all benchmarks belong to the development environment"
 
 
 def test_raw_data_is_made_ready_from_a_folder_and_missed_in_one_line(tmp_path: Path) -> None:

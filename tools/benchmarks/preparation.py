@@ -5,6 +5,7 @@ A grader runs in the app and in the score environment, so that its packages are 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -57,10 +58,11 @@ def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:
 
 
 def installed(python: Path) -> set[str]:
-    """What is installed beside an interpreter, as `name==version`."""
+    """What is installed beside an interpreter, as `name==version` with names as package indexes write them."""
     program = "from importlib import metadata; [print(d.name + '==' + d.version) for d in metadata.distributions()]"
     _, text = process.output_of([python, "-c", program])
-    return set(text.split())
+    pairs = (line.partition("==") for line in text.split())
+    return {f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, _, version in pairs}
 
 
 def refusal(benchmark: str, extra: str) -> SetupError:
