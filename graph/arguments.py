@@ -20,12 +20,14 @@ from memory.errors import InputError
 from memory.records import Budget, Planning
 from tools import benchmarks
 from tools.engines.environments import cache_folder
+from tools.raw_data.store import data_folder
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """Read the command line; `environment` is the front door's. Raises InputError with one clear line.
 
-    Of the environment count NO_COLOR, CI, OPENAI_API_KEY, OPENAI_BASE_URL, and what says where the cache lies.
+    Of the environment count NO_COLOR, CI, TUNEWRIGHT_DATA, OPENAI_API_KEY, OPENAI_BASE_URL, and what says where the
+    cache lies.
     """
     given = _given(argv)
     action = _action(given)
@@ -51,6 +53,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         wait=given.get("wait", 0.0),
         planning=planning_of(given, access) if action == "start" else Planning(),
         access=access,
+        data_dir=data_folder(given.get("data_dir") or environment.get("TUNEWRIGHT_DATA")),
         new_task=_path(given.get("new_task")),
         export_format=given.get("format", "merged"),
         destination=_path(given.get("to")),

@@ -111,6 +111,8 @@ def ask_person(settings: Settings, folder: RunFolder, question: Question) -> int
         tell(out, line)
     tell(out, f"waiting for your answer: {run_command(settings, '--answer', folder.id, 'TEXT')}")
     return WAITING
+
+
 def prepared(task: Task, settings: Settings, equip: Equip, say: Say) -> Workshop:
     """The workshop of a run, with the key that the environment holds."""
     return replace(equip(task, settings.cache, say), access=settings.access)

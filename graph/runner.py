@@ -162,7 +162,8 @@ def assemble(
     task: Task, folder: RunFolder, workshop: Workshop, database: Database, listeners: Sequence[Listener]
 ) -> Deps:
     """The nodes' tools for this run. The splits are written at its start and verified at each resume."""
-    benchmark = benchmarks.of(task)
+    benchmark = benchmarks.of(task, workshop.store)
+    guards = tuple(benchmarks.get(name, workshop.store) for name in task.guards)
     events = Events(folder.events, tuple(listeners))
     fresh = not manifest_path(folder.data).exists()
     splits = write_splits(benchmark, folder.data, folder.sealed, workshop.sizes, task.seed)
@@ -172,7 +173,8 @@ def assemble(
     if task.own is not None and task.own.metric.kind == "python" and isolation().level == "weak":
         events.emit("note", isolation().says)
     ledger = Ledger(database, folder)
-    server = Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device)
+    window = max(each.window for each in (benchmark, *guards))
+    server = Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=window)
     desk = Desk(folder, benchmark, workshop.model, server, workshop.device, events, ledger)
     return Deps(
         folder=folder,
@@ -186,7 +188,7 @@ def assemble(
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
         propose=proposer_of(task, workshop.access, workshop.propose, desk),
-        guards=tuple(benchmarks.get(name) for name in task.guards),
+        guards=guards,
         ledger=ledger,
         events=events,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 from graph.planning import Access
 from memory.records import BaseModelCard, Task
 from nodes.deps import Engines, Propose
-from tools import base_models
+from tools import base_models, benchmarks
+from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.preparation import prepare
 from tools.benchmarks.splits import Sizes
 from tools.engines import environments
 from tools.engines.contract import Engine
 from tools.engines.environments import Hardware
 from tools.proposers import search
+from tools.raw_data.store import Store, store_of
 
 Say = Callable[[str], None]
 
@@ -34,6 +38,8 @@ class Workshop:
     """How to reach an OpenAI-compatible server; the front door hands it in."""
     sizes: Sizes = field(default_factory=Sizes)
     """Items in the splits of a new run."""
+    store: Store | None = None
+    """Where raw data of benchmarks lies; None where no benchmark of this run has any."""
 
 
 Equip = Callable[[Task, Path, Say], Workshop]
@@ -43,9 +49,12 @@ Equip = Callable[[Task, Path, Say], Workshop]
 def workshop(task: Task, cache: Path, say: Say) -> Workshop:
     """Set up what is missing and find the base model. Raises InputError and SetupError."""
     hardware = environments.detect_hardware()
+    store = store_of(task.data_dir, cache)
     ready = environments.ensure_all(cache, hardware, say)
     train, score = ready["train"], ready["score"]
     workers = environments.ENGINES
+    for benchmark in asked(task, store):
+        prepare(benchmark, store, (Path(sys.executable), score.python), say)
     return Workshop(
         engines=Engines(
             axolotl=Engine("axolotl", train.python, workers / "axolotl" / "worker.py"),
@@ -55,4 +64,10 @@ def workshop(task: Task, cache: Path, say: Say) -> Workshop:
         model=base_models.resolve(task.base_model, cache=cache, train_python=train.python, say=say),
         device=hardware,
         locks={name: environment.ready.lock_sha256 for name, environment in ready.items()},
+        store=store,
     )
+
+
+def asked(task: Task, store: Store) -> tuple[Benchmark, ...]:
+    """The benchmark of a task, and its guards."""
+    return (benchmarks.of(task, store), *(benchmarks.get(name, store) for name in task.guards))

@@ -8,6 +8,7 @@ from memory.lineage import went_on_from
 from memory.records import Baseline, Comparison, Lesson, ModelUse, Record, SealedTest, Task, Trial
 from memory.state import State, winner
 from tools.own_task.findings import Findings
+from tools.serving import WINDOW
 
 SIGNIFICANT = 0.05
 """Two-sided p below which a difference is told from noise."""
@@ -67,12 +68,16 @@ class RunReport(Record):
     decision: Verdict
     budget: Spent
     lineage: Lineage
+    data: str = ""
+    """Where the benchmark's items come from, and under which licence."""
     findings: Findings | None = None
     """What was odd about the rows of a person's own data; None for a benchmark of the table."""
     models: tuple[ModelUse, ...] = ()
     """What language models were asked for, and what that cost; empty where search planned."""
     serve: str
     """The command that serves the winning model."""
+    window: int = WINDOW
+    """Tokens that the server took in this run, prompt and answer together; the model is served with as many."""
 
     @property
     def winner(self) -> Trial | None:
@@ -93,8 +98,9 @@ def judge(test: SealedTest, stop: str) -> Verdict:
         f"[{test.tuned.ci_low:.3f}, {test.tuned.ci_high:.3f}] (n={test.tuned.n}): {word} the {hardest.against} "
         f"({hardest.difference:+.3f} [{hardest.ci_low:+.3f}, {hardest.ci_high:+.3f}], p={hardest.p_value:.2g})."
     )
-    if test.constant is not None and test.tuned.ci_low <= test.constant.value:
-        says += f" It is not clearly above always answering {test.constant.answer!r} ({test.constant.value:.3f})."
+    if test.constant is not None and not test.tuned.clearly_beats(test.constant.value):
+        above = "above" if test.tuned.higher_is_better else "below"
+        says += f" It is not clearly {above} always answering {test.constant.answer!r} ({test.constant.value:.3f})."
     return Verdict(outcome="improved" if better else "not improved", says=says, stopped_because=stop)
 
 

@@ -30,7 +30,7 @@ from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
 from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
 from memory.records.record import Decision, FailureKind, NodeName, Record
-from memory.records.score import Comparison, ConstantAnswer, ErrorClass, GuardScore, Outcome, Score, Subset
+from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
     Adjust,
     Adjustable,
@@ -80,6 +80,7 @@ __all__ = [
     "ExactMatch",
     "Failure",
     "FailureKind",
+    "Figure",
     "Filter",
     "ForPlan",
     "GoBack",

@@ -4,15 +4,22 @@ from difflib import get_close_matches
 
 from memory.errors import InputError
 from memory.records import OwnTask, Task
+from tools.benchmarks.aime import AIME24, AIME25
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
 from tools.benchmarks.family_relationships import FAMILY_RELATIONSHIPS
 from tools.benchmarks.isomorphic_strings import ISOMORPHIC_STRINGS
 from tools.benchmarks.needle_haystack import NEEDLE_HAYSTACK
+from tools.benchmarks.panorama.noc4pc import NOC4PC
+from tools.benchmarks.panorama.par4pc import PAR4PC
+from tools.benchmarks.panorama.pi4pc import PI4PC
 from tools.benchmarks.spell_backward import SPELL_BACKWARD
 from tools.benchmarks.syllogism import SYLLOGISM
+from tools.benchmarks.tablebench.texts import DATA_ANALYSIS, FACT_CHECKING, NUMERICAL_REASONING
+from tools.benchmarks.tablebench.visualization import VISUALIZATION
 from tools.benchmarks.word_sequence_reversal import WORD_SEQUENCE_REVERSAL
+from tools.raw_data.store import Store
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
@@ -25,30 +32,41 @@ BENCHMARKS: dict[str, Benchmark] = {
         SPELL_BACKWARD,
         NEEDLE_HAYSTACK,
         WORD_SEQUENCE_REVERSAL,
+        AIME24,
+        AIME25,
+        PAR4PC,
+        PI4PC,
+        NOC4PC,
+        DATA_ANALYSIS,
+        FACT_CHECKING,
+        NUMERICAL_REASONING,
+        VISUALIZATION,
     )
 }
 
 
-def of(task: Task) -> Benchmark:
-    """The benchmark of a task. Raises InputError for an unknown name."""
-    return named(task.benchmark, task.own)
+def of(task: Task, store: Store | None = None) -> Benchmark:
+    """The benchmark of a task, with the places where raw data lies. Raises InputError for an unknown name."""
+    return named(task.benchmark, task.own, store)
 
 
-def named(name: str, own: OwnTask | None) -> Benchmark:
+def named(name: str, own: OwnTask | None, store: Store | None = None) -> Benchmark:
     """The person's own task, where there is one, else the benchmark of that name. Raises InputError for an unknown
     name."""
     if own is None:
-        return get(name)
+        return get(name, store)
     # Own tasks and their metrics are built on this package, so that it cannot import them while it is imported itself.
     from tools.own_task.benchmark import benchmark_of
 
     return benchmark_of(own)
 
 
-def get(name: str) -> Benchmark:
-    """The benchmark of ours of that name. Raises InputError that names the nearest ones."""
+def get(name: str, store: Store | None = None) -> Benchmark:
+    """The benchmark of ours of that name. One that is made of raw data can draw items once it has a store, and grade
+    without. Raises InputError that names the nearest ones."""
     if name in BENCHMARKS:
-        return BENCHMARKS[name]
+        benchmark = BENCHMARKS[name]
+        return benchmark.located(store) if store else benchmark
     near = get_close_matches(name, BENCHMARKS, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(BENCHMARKS)}."
     raise InputError(f"there is no benchmark {name!r}", hint)
