@@ -143,7 +143,7 @@ def assemble(
     task: Task, folder: RunFolder, workshop: Workshop, database: Database, listeners: Sequence[Listener]
 ) -> Deps:
     """The nodes' tools for this run. The splits are written at its start and verified at each resume."""
-    benchmark = benchmarks.of(task)
+    benchmark = benchmarks.of(task, workshop.store)
     events = Events(folder.events, tuple(listeners))
     fresh = not manifest_path(folder.data).exists()
     splits = write_splits(benchmark, folder.data, folder.sealed, workshop.sizes, task.seed)
@@ -164,7 +164,7 @@ def assemble(
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
         propose=workshop.propose,
-        guards=tuple(benchmarks.get(name) for name in task.guards),
+        guards=tuple(benchmarks.get(name, workshop.store) for name in task.guards),
         ledger=Ledger(database, folder),
         events=events,
     )

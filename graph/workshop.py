@@ -14,6 +14,7 @@ from tools.engines import environments
 from tools.engines.contract import Engine
 from tools.engines.environments import Hardware
 from tools.proposers import search
+from tools.raw_data.store import Store, store_of
 
 Say = Callable[[str], None]
 
@@ -31,6 +32,8 @@ class Workshop:
     """Who plans."""
     sizes: Sizes = field(default_factory=Sizes)
     """Items in the splits of a new run."""
+    store: Store | None = None
+    """Where raw data of benchmarks lies; None where no benchmark of this run has any."""
 
 
 Equip = Callable[[Task, Path, Say], Workshop]
@@ -52,4 +55,5 @@ def workshop(task: Task, cache: Path, say: Say) -> Workshop:
         model=base_models.resolve(task.base_model, cache=cache, train_python=train.python, say=say),
         device=hardware,
         locks={name: environment.ready.lock_sha256 for name, environment in ready.items()},
+        store=store_of(task.data_dir, cache),
     )

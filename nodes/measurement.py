@@ -24,13 +24,15 @@ from memory.records import (
 from memory.state import State, incumbent
 from nodes.deps import SHOTS, Deps
 from tools.benchmarks.benchmark import Benchmark, Item, Split
+from tools.benchmarks.measures import value_of
 from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
 from tools.data import TrainingRow
+from tools.estimates import compared
 from tools.judgement import better
 from tools.lengths import shots_that_fit
 from tools.operators.rows import item_id
 from tools.scoring import Evaluation
-from tools.statistics import FEWEST_ITEMS, constant_answer, item_means, paired
+from tools.statistics import FEWEST_ITEMS, constant_answer
 from tools.training import forget_snapshots
 
 PROBE_ROWS = 50
@@ -53,9 +55,14 @@ def constant(items: Path, benchmark: Benchmark) -> ConstantAnswer | None:
     """What one answer, always given, would get; None where answers are open."""
     if benchmark.closed_answers is None:
         return None
-    return constant_answer(
-        benchmark.closed_answers, read_items(items), lambda answer, item: benchmark.grade(answer, item).score
-    )
+    asked = read_items(items)
+
+    def score(answer: str) -> float:
+        value = value_of(benchmark.measure, [benchmark.outcome(item, answer) for item in asked])
+        assert value is not None, "a benchmark with closed answers scores them all"
+        return value
+
+    return constant_answer(benchmark.closed_answers, len(asked), score, 1.0 if benchmark.higher_is_better else -1.0)
 
 
 # --- a trial --------------------------------------------------------------------------------------------------------
@@ -117,15 +124,13 @@ def repeated(plan: Plan, trials: Sequence[Trial]) -> tuple[Score, ...]:
     return tuple(trial.score for trial in same_recipe(plan, trials) if trial.score and trial.number != plan.number)
 
 
-def compare(ours: Iterable[Score], theirs: Iterable[Score], against: str, deps: Deps) -> Comparison:
-    """Paired comparison over the same items; several scores of one recipe count by their mean on each item."""
-    ours = tuple(ours)
-    return paired(means(ours, deps), means(theirs, deps), against=against, higher_is_better=ours[0].higher_is_better)
-
-
-def means(scores: Iterable[Score], deps: Deps) -> dict[str, float]:
-    """Mean score of each item over its samples and seeds, by id."""
-    return item_means((outcome.id, outcome.score) for score in scores for outcome in outcomes(score, deps))
+def compare(
+    ours: Iterable[Score], theirs: Iterable[Score], against: str, deps: Deps, benchmark: Benchmark | None = None
+) -> Comparison:
+    """Paired comparison over the same items by the benchmark's measure, the run's own benchmark where none is given;
+    several scores of one recipe count by their mean."""
+    left, right = ([outcomes(score, deps) for score in scores] for scores in (ours, theirs))
+    return compared((benchmark or deps.benchmark).measure, left, right, against)
 
 
 def outcomes(score: Score, deps: Deps) -> list[Outcome]:
@@ -157,6 +162,6 @@ def guards_after(baseline: Baseline, training: TrainingRun, number: int, deps: D
         asked = next(one for one in prompts("validation", items, examples, guard) if one.shots == before.score.shots)
         folder = deps.folder.trial(number) / "guards" / guard.name
         (score,) = deps.score(deps.folder.resolve(training.weights), [asked], folder, guard)
-        comparison = compare([score], [before.score], "the base model", deps)
+        comparison = compare([score], [before.score], "the base model", deps, guard)
         found.append(GuardScore(benchmark=guard.name, score=score, comparison=comparison))
     return tuple(found)

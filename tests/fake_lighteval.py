@@ -90,17 +90,10 @@ def ask(
 
 def outcome(item: Item, choice: dict[str, Any], benchmark: Benchmark) -> Outcome:
     """One sample, graded."""
-    text = choice["message"]["content"]
-    graded = benchmark.grade(text, item)
-    return Outcome(
-        id=item.id,
+    return benchmark.outcome(
+        item,
+        choice["message"]["content"],
         sample=choice["index"],
-        prompt=item.prompt,
-        output=text,
-        answer=graded.answer,
-        gold=item.answer,
-        score=graded.score,
-        subset=item.subset,
         finish=choice["finish_reason"],
         output_tokens=len(choice["token_ids"]),
     )

@@ -15,6 +15,7 @@ from memory.lineage import last_accepted
 from memory.records import Trial
 from nodes.measurement import champion, compare, repeated
 from tests import example_run
+from tools import benchmarks
 from tools.report import RunReport
 
 ROOT = Path(__file__).parent.parent
@@ -40,7 +41,7 @@ def scored(folder: RunFolder, number: int, right: range, repeats: int | None = N
 
 def test_seeds_of_one_recipe_are_judged_by_their_mean_and_the_best_of_them_is_handed_over(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    deps = SimpleNamespace(folder=folder)
+    deps = SimpleNamespace(folder=folder, benchmark=benchmarks.get("syllogism"))
     rival = scored(folder, 1, range(10))
     first, second = scored(folder, 2, range(20)), scored(folder, 3, range(10, 24), repeats=2)
     assert first.score is not None

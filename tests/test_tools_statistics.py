@@ -112,5 +112,7 @@ def test_scores_on_other_items_are_not_compared() -> None:
 
 def test_the_best_constant_answer_is_found_by_the_scorer() -> None:
     golds = ["Yes"] * 7 + ["No"] * 3
-    best = constant_answer(("No", "Yes"), golds, lambda answer, gold: float(answer == gold))
+    best = constant_answer(("No", "Yes"), len(golds), lambda answer: golds.count(answer) / len(golds))
     assert (best.answer, best.value, best.n) == ("Yes", 0.7, 10)
+    worst = constant_answer(("No", "Yes"), len(golds), lambda answer: golds.count(answer) / len(golds), sign=-1.0)
+    assert worst.answer == "No"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
 from memory.errors import EngineError, InputError, ServerError
@@ -15,8 +16,10 @@ from memory.layout import made, read_rows, sha256_of
 from memory.records import Outcome, OwnTask, Record, Score, Subset
 from tools import statistics, weights_proof
 from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.measures import value_of
 from tools.engines import contract, worker_io
 from tools.engines.contract import Engine, Progress
+from tools.estimates import estimated, reported
 from tools.serving import AGAIN, SERVED_NAME, Server
 from tools.warm_engine import WarmEngine
 
@@ -72,7 +75,7 @@ class Measured(Record):
 
     name: str
     value: float
-    """The metric as lighteval aggregates it."""
+    """Mean score of the items, as lighteval aggregates it."""
     n: int
     outcomes_sha256: str
     seconds: float
@@ -184,16 +187,34 @@ def _score(benchmark: Benchmark, wanted: Evaluation, measured: Measured, folder:
     path = folder / "outcomes.jsonl"
     outcomes = list(read_rows(path, Outcome))
     means = statistics.item_means((outcome.id, outcome.score) for outcome in outcomes)
-    estimate = statistics.estimate(list(means.values()))
-    complete = len(outcomes) == measured.n * benchmark.samples and estimate.n == measured.n
-    if not complete or abs(estimate.value - measured.value) > 1e-9:
-        what = f"lighteval says {measured.value} on {measured.n} items, its outcomes {estimate.value} on {estimate.n}"
+    mean = fmean(means.values()) if means else 0.0
+    complete = len(outcomes) == measured.n * benchmark.samples and len(means) == measured.n
+    if not complete or abs(mean - measured.value) > 1e-9:
+        what = f"lighteval says {measured.value} on {measured.n} items, its outcomes {mean} on {len(means)}"
         raise EngineError("ENV", what, f"Remove {folder} and score again")
+    return score_of(benchmark, outcomes, wanted.split, wanted.shots).model_copy(
+        update={
+            "outcomes": str(path),
+            "seconds": measured.seconds,
+            "generation_seconds": measured.generation_seconds,
+        }
+    )
+
+
+def score_of(
+    benchmark: Benchmark,
+    outcomes: Sequence[Outcome],
+    split: Literal["train", "validation", "test"],
+    shots: int,
+) -> Score:
+    """What outcomes come to, with error bars. Raises InputError where fewer than two items count."""
+    estimate = estimated(benchmark.measure, outcomes)
+    others, unmeasured = reported(benchmark.others, outcomes)
     return Score(
         metric=benchmark.metric,
         higher_is_better=benchmark.higher_is_better,
-        split=wanted.split,
-        shots=wanted.shots,
+        split=split,
+        shots=shots,
         value=estimate.value,
         n=estimate.n,
         stderr=estimate.stderr,
@@ -202,17 +223,24 @@ def _score(benchmark: Benchmark, wanted: Evaluation, measured: Measured, folder:
         parsed=len({outcome.id for outcome in outcomes if outcome.answer is not None}),
         truncated=len({outcome.id for outcome in outcomes if outcome.finish == "length"}),
         samples=benchmark.samples,
-        subsets=_subsets(outcomes, means),
-        outcomes=str(path),
-        seconds=measured.seconds,
-        generation_seconds=measured.generation_seconds,
+        subsets=_subsets(benchmark, outcomes),
+        others=others,
+        unmeasured=unmeasured,
+        outcomes="",
+        seconds=0.0,
     )
 
 
-def _subsets(outcomes: Sequence[Outcome], means: dict[str, float]) -> dict[str, Subset]:
-    """Scores of the parts, in the order of their names; none where no item names its part."""
-    members: dict[str, list[float]] = {}
-    for item, subset in {outcome.id: outcome.subset for outcome in outcomes}.items():
-        if subset:
-            members.setdefault(subset, []).append(means[item])
-    return {name: Subset(value=sum(own) / len(own), n=len(own)) for name, own in sorted(members.items())}
+def _subsets(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> dict[str, Subset]:
+    """The score of each part of which it says something, in the order of their names; none where no item names its
+    part."""
+    members: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.subset:
+            members.setdefault(outcome.subset, []).append(outcome)
+    values = {name: value_of(benchmark.measure, own) for name, own in sorted(members.items())}
+    return {
+        name: Subset(value=value, n=len({outcome.id for outcome in members[name]}))
+        for name, value in values.items()
+        if value is not None
+    }

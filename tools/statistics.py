@@ -6,7 +6,7 @@ treating them as independent would shrink the error bar (Miller 2024, "Adding Er
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from math import comb, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple, TypeVar
@@ -19,6 +19,9 @@ from memory.records import Comparison, ConstantAnswer
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 RESAMPLES = 10_000
+AGGREGATE_RESAMPLES = 2_000
+"""Of a figure that is no mean and is computed anew on each: enough for a 95 % interval (Efron and Tibshirani 1993,
+section 13.3, ask for 1,000)."""
 FEWEST_ITEMS = 2
 """A single item has no error bar."""
 
@@ -129,15 +132,10 @@ def paired(
 
     Exact McNemar where all scores are 0 or 1, else the paired bootstrap. Raises InputError where the items differ.
     """
-    if ours.keys() != theirs.keys() or not ours:
-        odd, all_items = len(ours.keys() ^ theirs.keys()), len(ours.keys() | theirs.keys())
-        raise InputError(
-            f"scores against {against} are not on the same items: {odd} of {all_items} differ",
-            "Score both on one split with one limit.",
-        )
+    refuse_other_items(ours.keys(), theirs.keys(), against)
     sign = 1.0 if higher_is_better else -1.0
     differences = [sign * (ours[item] - theirs[item]) for item in ours]
-    wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+    wins, losses = changes(ours, theirs, sign)
     binary = _binary(ours.values()) and _binary(theirs.values())
     if binary:
         interval, p_value = paired_proportions(wins, losses, len(differences)), mcnemar(wins, losses)
@@ -156,15 +154,85 @@ def paired(
     )
 
 
-def constant_answer(answers: Sequence[str], items: Sequence[T], score: Callable[[str, T], float]) -> ConstantAnswer:
-    """The answer that scores best when it is given to every item: the floor of a closed-answer task. Of equals, the
-    first.
+def refuse_other_items(ours: Set[str], theirs: Set[str], against: str) -> None:
+    """Raise InputError where two scores are not on the same items, one at least."""
+    if ours != theirs or not ours:
+        raise InputError(
+            f"scores against {against} are not on the same items: {len(ours ^ theirs)} of {len(ours | theirs)} differ",
+            "Score both on one split with one limit.",
+        )
 
-    `score(answer, item)` is the benchmark's own, so that an answer is worth here what it is worth in an output.
+
+def changes(ours: Mapping[str, float], theirs: Mapping[str, float], sign: float) -> tuple[int, int]:
+    """Items won and lost; `sign` is -1 where less is better."""
+    differences = [sign * (ours[item] - theirs[item]) for item in ours]
+    return sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+
+
+# --- figures that are no means ----------------------------------------------------------------------------------------
+
+
+def estimate_aggregate(
+    items: Mapping[str, Sequence[T]], of: Callable[[Sequence[T]], float], parts: Mapping[str, str], seed: int = 0
+) -> Estimate:
+    """A figure over all outcomes, its standard error and 95 % percentile interval by bootstrap over items.
+
+    `items` maps item ids to their outcomes, `parts` to the part of the benchmark that they belong to. Items are drawn
+    with replacement within each part: the parts are what they are, and only their items are a sample (Efron and
+    Tibshirani 1993, chapters 6, 8 and 13). Raises InputError for fewer than two items.
     """
-    means = {answer: fmean(score(answer, item) for item in items) for answer in answers}
-    best = max(means, key=lambda answer: means[answer])
-    return ConstantAnswer(answer=best, value=means[best], n=len(items))
+    if len(items) < FEWEST_ITEMS:
+        raise InputError(f"{len(items)} scored items have no error bar", "Score at least two.")
+    values = [_whole([items], ids, of) for ids in _resampled_items(items, parts, seed)]
+    low, high = numpy.quantile(values, [0.025, 0.975])
+    return Estimate(_whole([items], list(items), of), len(items), stdev(values), float(low), float(high))
+
+
+def paired_aggregate(
+    ours: Sequence[Mapping[str, Sequence[T]]],
+    theirs: Sequence[Mapping[str, Sequence[T]]],
+    of: Callable[[Sequence[T]], float],
+    parts: Mapping[str, str],
+    seed: int = 0,
+) -> tuple[float, Interval, float]:
+    """The difference of a figure between two models, its 95 % percentile interval, and the two-sided p-value that it is
+    0, by bootstrap over the items that both answered: each resample takes the same items for both. The p-value is that
+    of `paired_bootstrap`. Each side may have several sets of outcomes, whose mean counts."""
+    ids = list(ours[0])
+    difference = _whole(ours, ids, of) - _whole(theirs, ids, of)
+    drawn = _resampled_items(ours[0], parts, seed)
+    values = numpy.array([_whole(ours, ids, of) - _whole(theirs, ids, of) for ids in drawn])
+    low, high = numpy.quantile(values, [0.025, 0.975])
+    beyond = int((numpy.abs(values - difference) >= abs(difference) - 1e-12).sum())
+    return difference, Interval(float(low), float(high)), (beyond + 1) / (AGGREGATE_RESAMPLES + 1)
+
+
+def _whole(sets: Sequence[Mapping[str, Sequence[T]]], ids: Sequence[str], of: Callable[[Sequence[T]], float]) -> float:
+    return fmean(of([outcome for item in ids for outcome in items[item]]) for items in sets)
+
+
+def _resampled_items(items: Iterable[str], parts: Mapping[str, str], seed: int) -> Iterator[list[str]]:
+    """AGGREGATE_RESAMPLES resamples of item ids, within each part."""
+    members: dict[str, list[str]] = {}
+    for item in items:
+        members.setdefault(parts[item], []).append(item)
+    random = numpy.random.default_rng(seed)
+    for _ in range(AGGREGATE_RESAMPLES):
+        yield [own[at] for own in members.values() for at in random.integers(0, len(own), len(own))]
+
+
+# --- the floor --------------------------------------------------------------------------------------------------------
+
+
+def constant_answer(answers: Sequence[str], n: int, score: Callable[[str], float], sign: float = 1.0) -> ConstantAnswer:
+    """The answer that scores best when it is given to each of `n` items: the floor of a closed-answer task. Of equals,
+    the first; `sign` is -1 where less is better.
+
+    `score(answer)` is the benchmark's own, so that an answer is worth here what it is worth in an output.
+    """
+    values = {answer: score(answer) for answer in answers}
+    best = max(values, key=lambda answer: sign * values[answer])
+    return ConstantAnswer(answer=best, value=values[best], n=n)
 
 
 def _binary(values: Iterable[float]) -> bool:

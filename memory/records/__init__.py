@@ -29,7 +29,7 @@ from memory.records.operators import (
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
 from memory.records.record import Decision, FailureKind, NodeName, Record
-from memory.records.score import Comparison, ConstantAnswer, ErrorClass, GuardScore, Outcome, Score, Subset
+from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
 from memory.records.trial import Baseline, Lesson, SealedTest, Trial
@@ -53,6 +53,7 @@ __all__ = [
     "ExactMatch",
     "Failure",
     "FailureKind",
+    "Figure",
     "Filter",
     "GuardScore",
     "HeldOut",

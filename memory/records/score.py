@@ -16,6 +16,20 @@ class Subset(Record):
     n: int
 
 
+class Figure(Record):
+    """A further measure of the same outputs, shown beside the score; it decides nothing."""
+
+    value: float
+    stderr: float = Field(ge=0)
+    """Standard error of `value` over items."""
+    ci_low: float
+    ci_high: float
+    """95 % interval, made like that of a score."""
+    n: int = Field(ge=1)
+    """Items that count: those of whose outputs the measure says something."""
+    higher_is_better: bool = True
+
+
 class Score(Record):
     """A measured metric. It always has n and an error bar; without them it is not a score."""
 
@@ -30,7 +44,7 @@ class Score(Record):
     """Standard error of `value` over items."""
     ci_low: float
     ci_high: float
-    """95 % interval: Wilson for right-or-wrong items, bootstrap otherwise."""
+    """95 % interval: Wilson for right-or-wrong items, bootstrap over items otherwise."""
     parsed: int = Field(ge=0)
     """Items whose output held an answer at all; the others score 0 and stay in n."""
     truncated: int = Field(default=0, ge=0)
@@ -38,6 +52,11 @@ class Score(Record):
     samples: int = Field(default=1, ge=1)
     """Samples per item; an item's score is their mean (avg@k)."""
     subsets: dict[str, Subset] = Field(default_factory=dict)
+    """The metric on each part of the items that it says something of."""
+    others: dict[str, Figure] = Field(default_factory=dict)
+    """Further measures by name, the published scorer's (`..._ftdojo`) among them."""
+    unmeasured: dict[str, str] = Field(default_factory=dict)
+    """Measures that could not be taken, and why. They are never 0 instead."""
     outcomes: str
     """JSONL of `Outcome`, relative to the run's folder."""
     seconds: float = Field(ge=0)
@@ -62,10 +81,15 @@ class Outcome(Record):
     """What was extracted from the output; None where nothing was."""
     gold: str
     score: float
+    values: dict[str, float] = Field(default_factory=dict)
+    """Further figures of this output, by name; one that says nothing of it is left out."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Further answers, by name: what another scorer reads from the output; left out where it reads none."""
     subset: str = ""
     finish: str
-    """`stop`, or `length` where the token limit cut the output."""
-    output_tokens: int
+    """`stop`, `length` where the token limit cut the output, or `given` where the output came from a file."""
+    output_tokens: int | None
+    """None where the output came from a file."""
 
 
 class ConstantAnswer(Record):

@@ -30,6 +30,8 @@ class Task(Record):
     """What the person says about the task, in words."""
     raw_data: tuple[str, ...] = ()
     """Further training sources (JSONL files) beside the benchmark's own training split."""
+    data_dir: str | None = None
+    """Absolute path of a folder that already holds raw data of benchmarks; None for what is fetched into the cache."""
     metric: str
     higher_is_better: bool = True
     sample_cap: int | None = Field(default=None, ge=1)

@@ -13,6 +13,7 @@ from tools.benchmarks.needle_haystack import NEEDLE_HAYSTACK
 from tools.benchmarks.spell_backward import SPELL_BACKWARD
 from tools.benchmarks.syllogism import SYLLOGISM
 from tools.benchmarks.word_sequence_reversal import WORD_SEQUENCE_REVERSAL
+from tools.raw_data.store import Store
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
@@ -29,26 +30,28 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
-def of(task: Task) -> Benchmark:
-    """The benchmark of a task. Raises InputError for an unknown name."""
-    return named(task.benchmark, task.own)
+def of(task: Task, store: Store | None = None) -> Benchmark:
+    """The benchmark of a task, with the places where raw data lies. Raises InputError for an unknown name."""
+    return named(task.benchmark, task.own, store)
 
 
-def named(name: str, own: OwnTask | None) -> Benchmark:
+def named(name: str, own: OwnTask | None, store: Store | None = None) -> Benchmark:
     """The person's own task, where there is one, else the benchmark of that name. Raises InputError for an unknown
     name."""
     if own is None:
-        return get(name)
+        return get(name, store)
     # Own tasks and their metrics are built on this package, so that it cannot import them while it is imported itself.
     from tools.own_task.benchmark import benchmark_of
 
     return benchmark_of(own)
 
 
-def get(name: str) -> Benchmark:
-    """The benchmark of ours of that name. Raises InputError that names the nearest ones."""
+def get(name: str, store: Store | None = None) -> Benchmark:
+    """The benchmark of ours of that name. One that is made of raw data can draw items once it has a store, and grade
+    without. Raises InputError that names the nearest ones."""
     if name in BENCHMARKS:
-        return BENCHMARKS[name]
+        benchmark = BENCHMARKS[name]
+        return benchmark.located(store) if store else benchmark
     near = get_close_matches(name, BENCHMARKS, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(BENCHMARKS)}."
     raise InputError(f"there is no benchmark {name!r}", hint)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from memory.records import OwnTask
 from tools import metrics
 from tools.benchmarks.benchmark import Benchmark, Item, Split
+from tools.benchmarks.measures import Mean
 from tools.own_task.splitting import own_splits
 from tools.own_task.survey import files_of
 
@@ -41,7 +42,7 @@ def benchmark_of(task: OwnTask) -> Benchmark:
         max_new_tokens=task.max_new_tokens,
         closed_answers=task.answers,
         generated=task.templated,
-        metric=MEASURES[task.metric.kind],
+        measure=Mean(MEASURES[task.metric.kind]),
         own=task,
     )
 

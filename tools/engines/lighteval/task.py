@@ -17,6 +17,7 @@ from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from tools.benchmarks.benchmark import Benchmark, Item
+from tools.benchmarks.measures import SCORE
 
 
 class Scorer(SamplingMetric, SampleLevelComputation):
@@ -42,8 +43,8 @@ class ItemsTask(LightevalTask):
 
     def __init__(self, name: str, benchmark: Benchmark, settings: dict[str, Any], items: list[Item], shown: list[Item]):
         metric = SampleLevelMetric(
-            metric_name=benchmark.metric,
-            higher_is_better=benchmark.higher_is_better,
+            metric_name=SCORE,
+            higher_is_better=True,
             category=SamplingMethod.GENERATIVE,
             sample_level_fn=Scorer(benchmark, settings["samples"]),
             corpus_level_fn=numpy.mean,

@@ -23,6 +23,7 @@ from memory.layout import read_rows, write_rows
 from memory.records import Outcome, OwnTask
 from tools import benchmarks
 from tools.benchmarks.benchmark import Benchmark, Item
+from tools.benchmarks.measures import SCORE
 from tools.engines import worker_io
 from tools.engines.lighteval import inbox
 from tools.engines.lighteval.served_model import ServedModel, ServedModelConfig, ServedResponse
@@ -111,7 +112,7 @@ def evaluate(
     write_rows(path, outcomes)
     return {
         "name": task.name,
-        "value": float(pipeline.evaluation_tracker.metrics_logger.metric_aggregated[task.full_name][benchmark.metric]),
+        "value": float(pipeline.evaluation_tracker.metrics_logger.metric_aggregated[task.full_name][SCORE]),
         "n": len(task.rows["items"]),
         "outcomes_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "seconds": time.monotonic() - began,
@@ -127,7 +128,7 @@ def outcomes_of(pipeline: ItemsPipeline, task: ItemsTask, benchmark: Benchmark) 
     for detail in details:
         made = outcomes_of_doc(item_of(detail.doc), detail.model_response, benchmark)
         mean = sum(outcome.score for outcome in made) / len(made)
-        if abs(mean - detail.metric[benchmark.metric]) > 1e-9:
+        if abs(mean - detail.metric[SCORE]) > 1e-9:
             raise worker_io.WorkerFailure("ENV", f"{made[0].id}: {mean} here, {detail.metric} in lighteval's details")
         outcomes += made
     return outcomes
@@ -135,25 +136,11 @@ def outcomes_of(pipeline: ItemsPipeline, task: ItemsTask, benchmark: Benchmark) 
 
 def outcomes_of_doc(item: Item, response: ServedResponse, benchmark: Benchmark) -> list[Outcome]:
     """One outcome for each sample of an item."""
-    outcomes = []
-    for sample, (text, finish, tokens) in enumerate(
-        zip(response.text, response.finish, response.output_tokens, strict=True)
-    ):
-        graded = benchmark.grade(text, item)
-        outcome = Outcome(
-            id=item.id,
-            sample=sample,
-            prompt=item.prompt,
-            output=text,
-            answer=graded.answer,
-            gold=item.answer,
-            score=graded.score,
-            subset=item.subset,
-            finish=finish,
-            output_tokens=len(tokens),
-        )
-        outcomes.append(outcome)
-    return outcomes
+    samples = zip(response.text, response.finish, response.output_tokens, strict=True)
+    return [
+        benchmark.outcome(item, text, sample=sample, finish=finish, output_tokens=len(tokens))
+        for sample, (text, finish, tokens) in enumerate(samples)
+    ]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Raw data of benchmarks: what each source is, where it lies, and how it comes here."""
