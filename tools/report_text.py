@@ -111,9 +111,7 @@ def dropped(report: RunReport) -> list[str]:
     winner = report.winner
     if winner is None or winner.dataset is None or not winner.dataset.dropped:
         return []
-    rows = [
-        [each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped
-    ]
+    rows = [[each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped]
     notes = "".join(f"\n\n{note}" for note in winner.dataset.notes)
     head = ["step", "reason", "rows", "for example"]
     return [f"## Rows left out of trial {winner.number}\n\n{table(head, rows)}{notes}"]

@@ -26,9 +26,18 @@ Fingerprint = Literal["morgan_1024", "morgan_2048", "morgan_counts", "maccs", "r
 
 
 def parsed(smiles: str) -> Any | None:
-    """RDKit's molecule; None where the text is empty or no molecule that RDKit accepts."""
+    """RDKit's molecule; None where the text is empty or no molecule that RDKit accepts.
+
+    RDKit reads up to the first blank and takes the rest for a name: "I do not know" is iodine to it. Here a text with
+    blanks is no molecule; `up_to_blank` is for the published scorers, which hand RDKit whatever they found.
+    """
     text = smiles.strip()
-    return _parsed(text) if 0 < len(text) <= LONGEST else None
+    return _parsed(text) if 0 < len(text) <= LONGEST and len(text.split()) == 1 else None
+
+
+def up_to_blank(text: str) -> str:
+    """What RDKit reads of a text."""
+    return (text.split(maxsplit=1) or [""])[0]
 
 
 def canonical(smiles: str, *, stereo: bool = True) -> str | None:
@@ -129,8 +138,10 @@ def _fingerprint(smiles: str, kind: Fingerprint) -> Any | None:
 
             return MACCSkeys.GenMACCSKeys(molecule)
         generator = _generator(kind)
-        return generator.GetSparseCountFingerprint(molecule) if kind == "morgan_counts" else (
-            generator.GetFingerprint(molecule)
+        return (
+            generator.GetSparseCountFingerprint(molecule)
+            if kind == "morgan_counts"
+            else (generator.GetFingerprint(molecule))
         )
 
 

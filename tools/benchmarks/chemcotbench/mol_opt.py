@@ -7,15 +7,26 @@ binding need classifiers that no package ships (see oracles.py); they are not dr
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Literal, cast
 
 from memory.records import Record
 from tools.benchmarks import molecules
-from tools.benchmarks.chemcotbench import oracles, replies
+from tools.benchmarks.benchmark import Benchmark, Graded, Item, nowhere
+from tools.benchmarks.chemcotbench import oracles, replies, rows
 from tools.benchmarks.chemcotbench.mol_edit import KEPT
+from tools.benchmarks.chemcotbench.mol_und import scaffold_similarity
+from tools.benchmarks.measures import Mean, over_subsets
+from tools.raw_data.rows import Row
 
 Subtask = Literal["drd", "gsk", "jnk", "logp", "qed", "solubility"]
 KEYS = ("Final Target Molecule", "Final_Target_Molecule", "output", "answer")
+VIEWS = tuple(rows.view("mol_opt", subtask, subtask, trained_on=f"mol_opt/{subtask}") for subtask in oracles.FORMULAS)
+"""Those whose oracle is here."""
+BEST = {"logp": 0.5, "solubility": 0.5, "qed": 0.3}
+"""Improvement from which on the published scorers speak of a best one."""
+_SOURCE = re.compile(r"Source Molecule:\s*(\S+)")
+"""How the prompts name the molecule."""
 
 
 class Question(Record):
@@ -48,13 +59,14 @@ def improvement(answer: str | None, question: Question) -> float:
 def fork(output: str, question: Question) -> float:
     """FT-Dojo's success of an item: the property rose. Raises InputError where the oracle is missing, which FT-Dojo
     counts as no success."""
-    said = replies.fork_smiles(output, KEYS) or ""
+    said = molecules.up_to_blank(replies.fork_smiles(output, KEYS) or "")
     return float(improvement(said, question) > 0)
 
 
 def fork_valid(output: str) -> float:
     """FT-Dojo's validity of an item: 1 where what it read is a molecule."""
-    return float(molecules.parsed(replies.fork_smiles(output, KEYS) or "") is not None)
+    said = molecules.up_to_blank(replies.fork_smiles(output, KEYS) or "")
+    return float(molecules.parsed(said) is not None)
 
 
 def authors(output: str, question: Question) -> float:
@@ -67,4 +79,78 @@ def authors(output: str, question: Question) -> float:
     said = (replies.authors(output) or {}).get(KEYS[0])
     if not isinstance(said, str) or before is None:
         return 0.0
-    return (oracles.value(question.subtask, said) or 0.0) - before
+    return (oracles.value(question.subtask, molecules.up_to_blank(said)) or 0.0) - before
+
+
+# --- the benchmark ----------------------------------------------------------------------------------------------------
+
+
+def grade(output: str, item: Item) -> Graded:
+    """All three scorers' figures."""
+    question = Question.model_validate_json(item.reference)
+    said = read(output)
+    gained, published = improvement(said, question), authors(output, question)
+    values = {
+        "valid": float(said is not None),
+        "improvement": gained,
+        "best": float(gained >= BEST[question.subtask]),
+        "scaffold": 0.0 if said is None else scaffold_similarity(question.source, said),
+        "success_ftdojo": fork(output, question),
+        "valid_ftdojo": fork_valid(output),
+        "improvement_official": published,
+        "success_official": float(published > 0),
+    }
+    return Graded(score=score(said, question), answer=said, values=values)
+
+
+def item_of(subtask: str, question: rows.Question) -> Item | None:
+    """The item; None for a row that does not say which molecule is to be improved. Only training rows have a gold: the
+    answer of the others is their source, which improves nothing."""
+    named = _SOURCE.search(question.query)
+    source = question.text("source") or (named[1].rstrip(".,") if named else "")
+    if not source:
+        return None
+    return Item(
+        id=f"{subtask}-{question.id}",
+        prompt=question.query,
+        answer=rows.answer(KEYS[0], question.gold or source),
+        subset=subtask,
+        columns={"reasoning": question.struct_cot} if question.struct_cot else {},
+        reference=Question(subtask=cast(Subtask, subtask), source=source).model_dump_json(),
+    )
+
+
+def from_log(row: Row) -> rows.Question:
+    """A row of the authors' logs."""
+    raised = {"logp": "logP", "qed": "drug-likeness (QED)", "solubility": "solubility in water"}[str(row["prop"])]
+    question = f"Change the molecule {row['src_smiles']} a little so that its {raised} rises."
+    return rows.Question(
+        id="", query=rows.asked(question, KEYS[0], "a SMILES"), meta={"source": str(row["src_smiles"])}
+    )
+
+
+MOL_OPT = Benchmark(
+    name="chemcotbench_mol_opt",
+    title="Change a molecule so that its logP, its drug-likeness or its solubility rises",
+    source="ChemCoTBench, without the three subtasks on binding",
+    licence=rows.LICENCE,
+    draw=nowhere,
+    grade=grade,
+    max_new_tokens=1024,
+    measure=over_subsets("success rate"),
+    others=(
+        Mean("success on binding", "binding", needs="classifiers of DRD2, JNK3 and GSK3-beta binding, in no package"),
+        Mean("validity", "valid"),
+        over_subsets("improvement", "improvement"),
+        over_subsets("best rate", "best"),
+        Mean("scaffold similarity", "scaffold"),
+        over_subsets("success_rate_ftdojo", "success_ftdojo"),
+        over_subsets("valid_smiles_rate_ftdojo", "valid_ftdojo"),
+        over_subsets("success_rate_official", "success_official"),
+        over_subsets("improvement_official", "improvement_official"),
+    ),
+    held_out=rows.held_out(VIEWS),
+    training=rows.training(VIEWS),
+    drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    extras=rows.EXTRAS,
+)

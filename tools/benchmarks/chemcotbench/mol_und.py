@@ -12,11 +12,14 @@ of the ring systems and half of the pairs.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, cast
 
 from memory.records import Record
 from tools.benchmarks import molecules
-from tools.benchmarks.chemcotbench import replies
+from tools.benchmarks.benchmark import Benchmark, Graded, Item, nowhere
+from tools.benchmarks.chemcotbench import replies, rows
+from tools.benchmarks.measures import Mean, over_subsets
+from tools.raw_data.rows import Row
 
 Subtask = Literal["fg_count", "ring_count", "Murcko_scaffold", "ring_system_scaffold", "equivalence"]
 KEYS: dict[Subtask, tuple[str, ...]] = {
@@ -31,6 +34,15 @@ COUNTS = ("fg_count", "ring_count")
 YES_NO = ("ring_system_scaffold", "equivalence")
 _COUNT = re.compile(r"\d{1,6}")
 """More digits are no count of anything in a molecule."""
+
+
+VIEWS = (
+    rows.view("mol_und", "fg_count", "fg_samples", trained_on="mol_und/fg_count"),
+    rows.view("mol_und", "ring_count", "ring_count", trained_on="mol_und/ring_count"),
+    rows.view("mol_und", "Murcko_scaffold", "murcko_scaffold", trained_on="mol_und/Murcko_scaffold"),
+    rows.view("mol_und", "ring_system_scaffold", "ring_system_scaffold", trained_on="mol_und/ring_system_scaffold"),
+    rows.view("mol_und", "equivalence", "permutated", "mutated"),
+)
 
 
 class Question(Record):
@@ -77,7 +89,7 @@ def fork(output: str, question: Question) -> float:
         return _fork_error(said, int(question.gold))
     if question.subtask in YES_NO:
         return float(said.lower() == question.gold.lower())
-    return molecules.tanimoto(said, question.gold, "morgan_1024")
+    return molecules.tanimoto(molecules.up_to_blank(said), question.gold, "morgan_1024")
 
 
 def authors(output: str, question: Question) -> float | None:
@@ -96,7 +108,7 @@ def authors(output: str, question: Question) -> float | None:
         return float(text.lower() == "yes")
     if question.subtask == "equivalence":
         return float(text.lower() == question.gold.lower())
-    return scaffold_similarity(question.gold, text)
+    return scaffold_similarity(question.gold, molecules.up_to_blank(text))
 
 
 def scaffold_similarity(one: str, other: str) -> float:
@@ -131,3 +143,88 @@ def _fork_error(said: str, gold: int) -> float:
         return float(abs(int(said) - gold)) if said else float(abs(gold))
     except (ValueError, OverflowError):
         return float(abs(gold))
+
+
+# --- the benchmark ----------------------------------------------------------------------------------------------------
+
+
+def grade(output: str, item: Item) -> Graded:
+    """All three scorers' figures."""
+    question = Question.model_validate_json(item.reference)
+    said = read(output, question.subtask)
+    figure = _figure(question.subtask)
+    values = {f"{figure}_ftdojo": fork(output, question)}
+    values[figure] = error(said, question) if figure == "error" else score(said, question)
+    theirs = authors(output, question)
+    if theirs is not None:
+        values[f"{figure}_official"] = theirs
+    return Graded(score=score(said, question), answer=said, values=values)
+
+
+def _figure(subtask: Subtask) -> str:
+    return "error" if subtask in COUNTS else "correct" if subtask in YES_NO else "tanimoto"
+
+
+def item_of(subtask: str, question: rows.Question) -> Item | None:
+    """The item; None for a training row whose gold is missing."""
+    kind = cast(Subtask, subtask)
+    gold = question.gold or str((replies.authors(question.struct_cot) or {}).get(KEYS[kind][0], ""))
+    if not gold:
+        return None
+    return Item(
+        id=f"{subtask}-{question.id}",
+        prompt=question.query,
+        answer=rows.answer(KEYS[kind][0], int(gold) if kind in COUNTS else gold),
+        subset=subtask,
+        columns={"reasoning": question.struct_cot} if question.struct_cot else {},
+        reference=Question(subtask=kind, gold=gold).model_dump_json(),
+    )
+
+
+def from_log(row: Row) -> rows.Question:
+    """A row of the authors' logs; which subtask it is of shows in its columns."""
+    molecule = f"the molecule {row['smiles']}"
+    if "fg_num" in row:
+        group = f"the group {row['fg_name']} ({row['fg_label']}, SMARTS {row['fg_smarts']})"
+        query, gold = rows.asked(f"How often does {group} occur in {molecule}?", "count", "a number"), row["fg_num"]
+    elif "ring" in row:
+        query = rows.asked(f"How often does the ring {row['ring']} occur in {molecule}?", "count", "a number")
+        gold = row["count"]
+    elif "largest_scaffold" in row:
+        query = rows.asked(f"What is the Murcko scaffold of {molecule}?", "Output Scaffold", "a SMILES")
+        gold = row["largest_scaffold"]
+    elif "ring_system_scaffold" in row:
+        question = f"Is {row['ring_system_scaffold']} a ring system of {molecule}?"
+        query, gold = rows.asked(question, "output", "Yes or No"), "Yes"
+    else:
+        other = row["permutated"] if "permutated" in row else row["mutated"]
+        query = rows.asked(f"Is {other} another way to write {molecule}?", "output", "Yes or No")
+        gold = "Yes" if "permutated" in row else "No"
+    return rows.Question(id="", query=query, gt=cast("str | int", gold))
+
+
+MOL_UND = Benchmark(
+    name="chemcotbench_mol_und",
+    title="Count groups and rings of a molecule, find its scaffold, compare two SMILES",
+    source="ChemCoTBench",
+    licence=rows.LICENCE,
+    draw=nowhere,
+    grade=grade,
+    max_new_tokens=1024,
+    measure=over_subsets("mean over subtasks"),
+    others=(
+        over_subsets("MAE", "error", higher_is_better=False),
+        Mean("Tanimoto", "tanimoto"),
+        over_subsets("accuracy", "correct"),
+        over_subsets("MAE_ftdojo", "error_ftdojo", higher_is_better=False),
+        Mean("Tanimoto_ftdojo", "tanimoto_ftdojo"),
+        over_subsets("accuracy_ftdojo", "correct_ftdojo"),
+        over_subsets("MAE_official", "error_official", higher_is_better=False),
+        Mean("Tanimoto_official", "tanimoto_official"),
+        over_subsets("accuracy_official", "correct_official"),
+    ),
+    held_out=rows.held_out(VIEWS),
+    training=rows.training(VIEWS),
+    drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    extras=rows.EXTRAS,
+)
