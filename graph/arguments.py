@@ -19,12 +19,13 @@ from memory.errors import InputError
 from memory.records import Budget
 from tools import benchmarks
 from tools.engines.environments import cache_folder
+from tools.raw_data.store import data_folder
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """Read the command line; `environment` is the front door's. Raises InputError with one clear line.
 
-    Of the environment count NO_COLOR, CI, and what says where the cache lies.
+    Of the environment count NO_COLOR, CI, TUNEWRIGHT_DATA, and what says where the cache lies.
     """
     given = _given(argv)
     action = _action(given)
@@ -45,6 +46,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         budget=Budget(seconds=_budget(given), max_trials=given.get("max_trials")),
         sample_cap=given.get("sample_cap"),
         seed=given.get("seed", 0),
+        data_dir=data_folder(given.get("data_dir") or environment.get("TUNEWRIGHT_DATA")),
         new_task=_path(given.get("new_task")),
         export_format=given.get("format", "merged"),
         destination=_path(given.get("to")),

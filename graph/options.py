@@ -16,7 +16,7 @@ from tools.export_check import Form
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
-        | {"guard", "guard_margin"}
+        | {"guard", "guard_margin", "data_dir"}
     ),
     "new_task": frozenset({"new_task"}),
     "resume": frozenset({"resume"}),
@@ -60,6 +60,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         },
         "--seed": {"metavar": "N", "type": whole, "help": "default 0"},
         "--dataset": {"metavar": "PATH", "nargs": "+", "action": "extend", "help": "more training rows: JSONL files"},
+        "--data-dir": {"metavar": "DIR", "help": "raw data of benchmarks that you have already (TUNEWRIGHT_DATA)"},
         "--benchmark-description": {"dest": "description", "metavar": "TEXT", "help": "the task, in your words"},
         "--guard": {"metavar": "NAME[,NAME]", "type": names, "help": "benchmarks that must not become worse"},
         "--guard-margin": {

@@ -46,6 +46,8 @@ class Settings(Record):
     description: str = ""
     datasets: tuple[str, ...] = ()
     """Absolute paths of JSONL files."""
+    data_dir: Path | None = None
+    """Absolute folder that holds raw data of benchmarks; None for what is fetched into the cache."""
     budget: Budget = Budget(seconds=DEFAULT_BUDGET_SECONDS)
     sample_cap: int | None = None
     seed: int = 0
@@ -80,6 +82,7 @@ class Settings(Record):
             own=own,
             description=self.description or (own.description if own else ""),
             raw_data=self.datasets,
+            data_dir=str(self.data_dir) if self.data_dir else None,
             metric=benchmark.metric,
             higher_is_better=benchmark.higher_is_better,
             sample_cap=self.sample_cap,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory.records import BaseModelCard, Task
 from nodes.deps import Engines, Propose
-from tools import base_models
+from tools import base_models, benchmarks
+from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.preparation import prepare
 from tools.benchmarks.splits import Sizes
 from tools.engines import environments
 from tools.engines.contract import Engine
@@ -43,9 +46,12 @@ Equip = Callable[[Task, Path, Say], Workshop]
 def workshop(task: Task, cache: Path, say: Say) -> Workshop:
     """Set up what is missing and find the base model. Raises InputError and SetupError."""
     hardware = environments.detect_hardware()
+    store = store_of(task.data_dir, cache)
     ready = environments.ensure_all(cache, hardware, say)
     train, score = ready["train"], ready["score"]
     workers = environments.ENGINES
+    for benchmark in asked(task, store):
+        prepare(benchmark, store, (Path(sys.executable), score.python), say)
     return Workshop(
         engines=Engines(
             axolotl=Engine("axolotl", train.python, workers / "axolotl" / "worker.py"),
@@ -55,5 +61,10 @@ def workshop(task: Task, cache: Path, say: Say) -> Workshop:
         model=base_models.resolve(task.base_model, cache=cache, train_python=train.python, say=say),
         device=hardware,
         locks={name: environment.ready.lock_sha256 for name, environment in ready.items()},
-        store=store_of(task.data_dir, cache),
+        store=store,
     )
+
+
+def asked(task: Task, store: Store) -> tuple[Benchmark, ...]:
+    """The benchmark of a task, and its guards."""
+    return (benchmarks.of(task, store), *(benchmarks.get(name, store) for name in task.guards))

@@ -45,8 +45,8 @@ def answer(folder: Path) -> None:
         outcomes: list[Outcome] = []
         with ThreadPoolExecutor(CONCURRENCY) as pool:
             asked = [pool.submit(ask, item, items, shown, benchmark, request, inputs["socket"]) for item in items]
-            for future in asked:
-                outcomes += future.result()
+            for item, future in zip(items, asked, strict=True):
+                outcomes += [outcome(item, choice, benchmark) for choice in future.result()]
                 done += request["samples"]
                 worker_io.progress(folder, done=done, total=total)
         write_rows(folder / name / "outcomes.jsonl", outcomes)
@@ -66,8 +66,8 @@ def answer(folder: Path) -> None:
 
 def ask(
     item: Item, items: list[Item], shown: list[Item], benchmark: Benchmark, request: dict[str, Any], socket: str
-) -> list[Outcome]:
-    """All samples of one item."""
+) -> list[dict[str, Any]]:
+    """All samples of one item; they are graded in the main thread, as lighteval's are."""
     messages = [
         {"role": role, "content": content}
         for example in shown
@@ -83,9 +83,9 @@ def ask(
         "fake": {"gold": item.answer, "wrong": wrong},
     }
     client = Client(Path(socket))
-    choices = client.post("/v1/chat/completions", body)["choices"]
+    choices: list[dict[str, Any]] = client.post("/v1/chat/completions", body)["choices"]
     client.close()
-    return [outcome(item, choice, benchmark) for choice in choices]
+    return choices
 
 
 def outcome(item: Item, choice: dict[str, Any], benchmark: Benchmark) -> Outcome:

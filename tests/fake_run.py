@@ -19,6 +19,7 @@ from nodes.deps import Engines
 from tests.score_engines import fake
 from tests.scripted_plans import SCRIPTS
 from tools.proposers import search
+from tools.raw_data.store import store_of
 
 CONFIG = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 1000}
 
@@ -42,7 +43,7 @@ def workshop(task: Task, cache: Path, say: Callable[[str], None]) -> Workshop:
     engines = Engines(axolotl=fake("axolotl", faults), vllm=fake("vllm", faults), lighteval=fake("lighteval", faults))
     locks = {"train": "t" * 64, "score": "s" * 64}
     propose = SCRIPTS.get(os.environ.get("FAKE_SCRIPT", ""), search.propose)
-    return Workshop(engines, model, "cpu", locks, propose)
+    return Workshop(engines, model, "cpu", locks, propose, store=store_of(task.data_dir, cache))
 
 
 if __name__ == "__main__":

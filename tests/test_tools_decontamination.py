@@ -31,7 +31,7 @@ def texts(items: list[Item]) -> list[Text]:
     return [Text(item.id, item.prompt, item.answer) for item in items]
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name, benchmark in BENCHMARKS.items() if not benchmark.fixed])
 @pytest.mark.parametrize("rows", [40, 1500])
 def test_disjoint_splits_of_a_benchmark_are_clean(name: str, rows: int) -> None:
     report = check(texts(splits(name)["train"][:rows]), held_out(name))
@@ -39,7 +39,7 @@ def test_disjoint_splits_of_a_benchmark_are_clean(name: str, rows: int) -> None:
     assert report.hits == ()
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name, benchmark in BENCHMARKS.items() if not benchmark.fixed])
 def test_an_exact_copy_is_found_whatever_its_case_and_white_space(name: str) -> None:
     leaked = splits(name)["test"][17]
     copy = Text("copy", f"  {leaked.prompt.upper()}\n", "x")

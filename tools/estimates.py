@@ -15,7 +15,6 @@ from tools.statistics import FEWEST_ITEMS, Estimate
 
 Outcomes = Sequence[Outcome]
 ITEM_SCORE = Mean("item score")
-NOT_IN_ANY = "no output holds it"
 
 
 def estimated(measure: Measure, outcomes: Outcomes) -> Estimate:
@@ -33,8 +32,8 @@ def reported(measures: Iterable[Measure], outcomes: Outcomes) -> tuple[dict[str,
     for measure in measures:
         items = counted(measure, outcomes)
         if len(items) < FEWEST_ITEMS:
-            few = f"only {len(items)} item counts" if items else NOT_IN_ANY
-            unmeasured[measure.name] = f"{few}; it needs {measure.needs}" if measure.needs else few
+            few = "only one item counts" if items else "no output holds it"
+            unmeasured[measure.name] = f"it needs {measure.needs}" if measure.needs else few
             continue
         value, n, stderr, low, high = estimated(measure, outcomes)
         better = measure.higher_is_better

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from memory.errors import InputError
 from memory.records import OwnTask, Task
+from tools.benchmarks.aime import AIME24, AIME25
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
@@ -26,6 +27,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         SPELL_BACKWARD,
         NEEDLE_HAYSTACK,
         WORD_SEQUENCE_REVERSAL,
+        AIME24,
+        AIME25,
     )
 }
 

@@ -1,67 +1,95 @@
-"""`python -m tools.benchmarks list` and `show NAME`: what there is, and what a benchmark's scorer does with an
-output."""
+"""`python -m tools.benchmarks`: what there is, what a scorer does with an output, raw data made ready, and outputs in a
+file scored without a model."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
-from memory.errors import TunewrightError
+from memory.errors import InputError, TunewrightError
 from tools.benchmarks import BENCHMARKS, get
-from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.benchmark import Benchmark, Item, Split
+from tools.benchmarks.listing import listing, manifested, scores, shown
+from tools.benchmarks.predictions import score_file
+from tools.benchmarks.preparation import prepare
+from tools.benchmarks.splits import Sizes, write_splits
+from tools.engines import environments
+from tools.raw_data.store import Store, data_folder
 
 
 def main(arguments: list[str]) -> int:
-    """Print what was asked for; the exit code is 2 for an unknown name."""
-    parser = argparse.ArgumentParser(prog="python -m tools.benchmarks", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="all benchmarks, a line each")
-    show = commands.add_parser("show", help="a question, its gold, and what the scorer says to four outputs")
-    show.add_argument("name")
-    asked = parser.parse_args(arguments)
+    """Print what was asked for; the exit code is 2 for an unknown name, missing data and unusable files."""
+    asked = parser().parse_args(arguments)
+    cache = environments.cache_folder(os.environ)
     try:
-        sys.stdout.write((_listing() if asked.command == "list" else _shown(get(asked.name))) + "\n")
+        store = Store(data_folder(asked.data_dir or os.environ.get("TUNEWRIGHT_DATA")), cache)
+        sys.stdout.write(answer(asked, store) + "\n")
     except TunewrightError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
 
 
-def _listing() -> str:
-    return "\n".join(f"{name:24} {benchmark.title}" for name, benchmark in BENCHMARKS.items())
-
-
-def _shown(benchmark: Benchmark) -> str:
-    """The first training question of seed 0, graded with the gold, another question's gold, the gold in a sentence,
-    and nothing."""
-    candidates = benchmark.draw("train", 0)
-    item = next(candidates)
-    wrong = next(other.answer for other in candidates if other.answer != item.answer)
-    outputs = {
-        "the gold": item.answer,
-        "a wrong answer": wrong,
-        "chatter": f"The answer is {item.answer}.",
-        "nothing": "",
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m tools.benchmarks", description=__doc__)
+    commands = made.add_subparsers(dest="command", required=True)
+    says = {
+        "list": "all benchmarks, a line each",
+        "show": "a question, its gold, and what the scorers say to four outputs",
+        "prepare": "fetch its raw data, install packages of its own, write its splits",
+        "score": "score a file of outputs, lines of {id, output}",
     }
-    lines = [
-        f"{benchmark.name}: {benchmark.title}",
-        f"source     {benchmark.source}, {benchmark.licence}",
-        f"metric     {benchmark.metric}, {benchmark.samples} sample(s); {_answers(benchmark)}",
-        f"output     up to {benchmark.max_new_tokens} tokens, temperature {benchmark.temperature:g}",
-        "",
-        item.prompt,
-        "",
-    ]
-    for kind, output in outputs.items():
-        graded = benchmark.grade(output, item)
-        read = "unparsable" if graded.answer is None else f"read as {graded.answer!r}"
-        lines.append(f"{kind:15} {output!r}: score {graded.score:g}, {read}")
-    return "\n".join(lines)
+    each = {name: commands.add_parser(name, help=help, description=help) for name, help in says.items()}
+    for name, command in each.items():
+        command.add_argument("--data-dir", metavar="DIR", help="a folder that holds raw data (TUNEWRIGHT_DATA)")
+        if name != "list":
+            command.add_argument("name")
+    each["score"].add_argument("predictions", type=Path)
+    each["score"].add_argument(
+        "--rows", type=Path, metavar="FILE", help="rows in the benchmark's own schema to score on"
+    )
+    each["score"].add_argument("--split", choices=["validation", "test"], default="test", help="default: test")
+    each["score"].add_argument("--json", action="store_true", help="the score as JSON")
+    return made
 
 
-def _answers(benchmark: Benchmark) -> str:
-    closed = benchmark.closed_answers
-    return "open answers" if closed is None else f"{len(closed)} answers: {', '.join(closed)}"
+def answer(asked: argparse.Namespace, store: Store) -> str:
+    """The text that was asked for. Raises InputError and SetupError."""
+    if asked.command == "list":
+        return listing(BENCHMARKS.values(), store)
+    benchmark = get(asked.name, store)
+    if asked.command == "show":
+        return shown(benchmark)
+    if asked.command == "prepare":
+        return prepared(benchmark, store)
+    score = score_file(benchmark, asked.predictions, items_of(benchmark, asked.rows, asked.split))
+    return score.model_dump_json(indent=2) if asked.json else scores(score)
+
+
+def items_of(benchmark: Benchmark, rows: Path | None, split: Split) -> list[Item]:
+    """What is scored on. Raises InputError where a benchmark has no rows of its own, or its raw data cannot be had."""
+    if not benchmark.fixed:
+        raise InputError(f"the items of {benchmark.name} are generated anew for each run", "Score outputs in a run.")
+    if rows is None:
+        return list(benchmark.draw(split, 0))
+    assert benchmark.items_in is not None, "a benchmark with raw data reads its own schema"
+    return benchmark.items_in(rows)
+
+
+def prepared(benchmark: Benchmark, store: Store) -> str:
+    """Make a benchmark ready, and say what its splits are."""
+    score = environments.installed(environments.specs(environments.detect_hardware())["score"], store.cache)
+    pythons = [Path(sys.executable), *([score.python] if score else [])]
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+    prepare(benchmark, store, pythons, say)
+    folder = store.cache / "splits" / benchmark.name
+    return manifested(write_splits(benchmark, folder / "data", folder / "sealed", Sizes(), 0), folder)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -93,6 +94,11 @@ class Benchmark:
     drawn_from: Callable[[Store], Draw] | None = None
     """Of a benchmark with raw data: `draw`, once it is known where that lies. Its splits are fixed: all that `draw`
     yields, less what an earlier split holds."""
+    items_in: Callable[[Path], list[Item]] | None = None
+    """Of a benchmark with raw data: the items of a file in its own schema, to score outputs on them."""
+    domain: str = "reasoning"
+    sizes: str = "as many as wanted"
+    """Items of validation and test, in words."""
     extras: tuple[str, ...] = ()
     """Packages that only some benchmarks need, pinned, as `rdkit==2026.9.1`."""
 
@@ -105,6 +111,12 @@ class Benchmark:
     def higher_is_better(self) -> bool:
         """The direction of the score."""
         return self.measure.higher_is_better
+
+    @property
+    def terms(self) -> str:
+        """The licence, and whether it forbids commercial use."""
+        forbids = any(file.source.non_commercial for file in (*self.held_out, *self.training))
+        return f"{self.licence}, non-commercial" if forbids else self.licence
 
     @property
     def fixed(self) -> bool:

@@ -31,6 +31,8 @@ class Mean:
     higher_is_better: bool = True
     needs: str = ""
     """What must be there for it to be measured, where it may be missing."""
+    samples: int = 1
+    """Samples that an item needs to count."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def counted(measure: Measure, outcomes: Sequence[Outcome]) -> dict[str, list[Out
     for outcome in outcomes:
         if measure.figure == SCORE or measure.figure in outcome.values or measure.figure in outcome.labels:
             items.setdefault(outcome.id, []).append(outcome)
+    if isinstance(measure, Mean):
+        return {item: samples for item, samples in items.items() if len(samples) >= measure.samples}
     return items
 
 
@@ -104,7 +108,7 @@ def pass_at(k: int) -> Mean:
         wrong = sum(score < 1 for score in scores)
         return 1 - comb(wrong, k) / comb(len(scores), k)
 
-    return Mean(f"pass@{k}", of=of)
+    return Mean(f"pass@{k}", of=of, needs=f"{k} samples of each item", samples=k)
 
 
 def macro_f1(name: str, labels: Sequence[str], figure: str | None = None) -> Aggregate:

@@ -7,6 +7,9 @@ along; they are written in the same way.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from memory.errors import InputError, StorageError
 from memory.layout import disk, made, read_record, read_rows, sha256_of, write_record, write_rows
 from memory.records import Record
 from tools.benchmarks.benchmark import Benchmark, Item, Split
-from tools.decontamination import Fingerprints, fingerprints, normalised
+from tools.decontamination import Fingerprints, Text, check, fingerprints, normalised
 from tools.own_task import findings
 from tools.own_task.splitting import own_splits
 
@@ -26,6 +29,22 @@ test."""
 
 CANDIDATES_PER_ITEM = 50
 """Candidates drawn per wanted item before a benchmark counts as exhausted."""
+
+
+FEWEST: dict[Split, int] = {"test": 2, "validation": 2, "train": 1}
+"""Items of each split at least: two make an error bar. They are drawn in this order."""
+MOST_ITEMS = 20_000
+"""Of a benchmark with splits of its own: ten times what a training takes, so that a large source is not read whole."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A split before it is written; the fields of `SplitFile`."""
+
+    items: list[Item]
+    duplicates: int
+    overlap: dict[Split, int] = field(default_factory=dict)
+    near_copies: int = 0
 
 
 class Sizes(Record):
@@ -46,6 +65,11 @@ class SplitFile(Record):
     sha256: str
     duplicates: int
     """Candidates left out because the same question was already in this or an earlier split."""
+    near_copies: int = 0
+    """Training rows left out because a held-out question differs from them in a few words."""
+    overlap: dict[Split, int] = Field(default_factory=dict)
+    """Of a benchmark with splits of its own: how many of the duplicates another split holds. The published splits hold
+    them twice; here the test keeps them, and after it validation."""
 
 
 class Manifest(Record):
@@ -57,7 +81,7 @@ class Manifest(Record):
     seed: int
     """Each split derives a seed of its own from it."""
     sizes: Sizes
-    """Items that were wanted; of an own task, whose files decide, those that there are."""
+    """Items that were wanted; where files decide, those that there are."""
     splits: dict[Split, SplitFile]
     fingerprints: dict[Split, str]
     """sha256 of the fingerprint files."""
@@ -72,7 +96,7 @@ def write_splits(benchmark: Benchmark, data: Path, sealed: Path, sizes: Sizes, s
     """
     if manifest_path(data).exists():
         manifest = read_record(manifest_path(data), Manifest)
-        wanted = manifest.sizes if benchmark.own else sizes
+        wanted = manifest.sizes if benchmark.fixed else sizes
         asked = (benchmark.name, benchmark.source, wanted, seed)
         if asked != (manifest.benchmark, manifest.source, manifest.sizes, manifest.seed):
             raise InputError(
@@ -134,26 +158,33 @@ def _write(benchmark: Benchmark, data: Path, sealed: Path, sizes: Sizes, seed: i
         made(sealed).chmod(0o700)
     if benchmark.own:
         own = own_splits(benchmark.own, seed)
-        drawn = {split: (items, own.repeats[split]) for split, items in own.items.items()}
-        sizes = Sizes(**{split: len(items) for split, items in own.items.items()})
+        drawn = {split: Drawn(items, own.repeats[split]) for split, items in own.items.items()}
         write_record(data / findings.FILE, own.findings)
     else:
-        drawn = _draw(benchmark, sizes, seed)
+        drawn = _fixed(benchmark, seed) if benchmark.fixed else _draw(benchmark, sizes, seed)
+    if benchmark.fixed:
+        sizes = Sizes(**{split: len(found.items) for split, found in drawn.items()})
     splits: dict[Split, SplitFile] = {}
-    for split, (items, duplicates) in drawn.items():
+    for split, found in drawn.items():
         path = split_path(split, data, sealed)
-        write_rows(path, items, 0o600 if split == "test" else 0o644)
-        splits[split] = SplitFile(file=path.name, items=len(items), sha256=sha256_of(path), duplicates=duplicates)
+        write_rows(path, found.items, 0o600 if split == "test" else 0o644)
+        splits[split] = SplitFile(
+            file=path.name,
+            items=len(found.items),
+            sha256=sha256_of(path),
+            duplicates=found.duplicates,
+            near_copies=found.near_copies,
+            overlap=found.overlap,
+        )
     prints: dict[Split, str] = {}
-    background = [item.prompt for item in drawn["train"][0]] if benchmark.generated else []
+    background = [item.prompt for item in drawn["train"].items] if benchmark.generated else []
     for split, name in FINGERPRINTS.items():
-        texts = [(item.id, item.prompt) for item in drawn[split][0]]
-        write_record(data / name, fingerprints(split, texts, background))
+        write_record(data / name, fingerprints(split, _texts(drawn[split].items), background))
         prints[split] = sha256_of(data / name)
     manifest = Manifest(
         benchmark=benchmark.name,
         source=benchmark.source,
-        licence=benchmark.licence,
+        licence=benchmark.terms,
         seed=seed,
         sizes=sizes,
         splits=splits,
@@ -163,20 +194,55 @@ def _write(benchmark: Benchmark, data: Path, sealed: Path, sizes: Sizes, seed: i
     return manifest
 
 
-def _draw(benchmark: Benchmark, sizes: Sizes, seed: int) -> dict[Split, tuple[list[Item], int]]:
-    """Items of each split, and the candidates left out."""
+def _texts(items: Sequence[Item]) -> list[tuple[str, str]]:
+    return [(item.id, item.prompt) for item in items]
+
+
+def _draw(benchmark: Benchmark, sizes: Sizes, seed: int) -> dict[Split, Drawn]:
+    """As many distinct items of each split as are wanted."""
     seen: set[str] = set()
-    wanted: tuple[tuple[Split, int], ...] = (
-        ("test", sizes.test),
-        ("validation", sizes.validation),
-        ("train", sizes.train),
-    )
-    return {split: _distinct(benchmark, split, size, seed, seen) for split, size in wanted}
+    wanted = sizes.model_dump()
+    return {split: _distinct(benchmark, split, wanted[split], seed, seen) for split in FEWEST}
 
 
-def _distinct(benchmark: Benchmark, split: Split, size: int, seed: int, seen: set[str]) -> tuple[list[Item], int]:
-    """`size` items whose normalised question is not in `seen`, which grows by them; and how many candidates were left
-    out."""
+def _fixed(benchmark: Benchmark, seed: int) -> dict[Split, Drawn]:
+    """All items of a benchmark's own splits, but each question once: the test keeps what validation holds as well, and
+    training loses what is in either, copies with a few words changed included. Raises InputError where too few are
+    left."""
+    seen: dict[str, Split] = {}
+    drawn: dict[Split, Drawn] = {}
+    for split, fewest in FEWEST.items():
+        items: list[Item] = []
+        repeats: Counter[Split] = Counter()
+        for item in islice(benchmark.draw(split, seed), MOST_ITEMS):
+            question = normalised(item.prompt)
+            if question in seen:
+                repeats[seen[question]] += 1
+            else:
+                seen[question] = split
+                items.append(item)
+        overlap = {other: count for other, count in repeats.items() if other != split}
+        drawn[split] = Drawn(items, repeats.total(), overlap)
+        if split == "train" and not benchmark.generated:
+            drawn[split] = _without_near_copies(drawn)
+        if len(drawn[split].items) < fewest:
+            raise InputError(
+                f"{benchmark.name} has only {len(drawn[split].items)} distinct {split} questions, and needs {fewest}",
+                "Its raw data lies in another place, or not all of it: see python -m tools.benchmarks list.",
+            )
+    return drawn
+
+
+def _without_near_copies(drawn: dict[Split, Drawn]) -> Drawn:
+    """The training split without rows that nearly repeat a held-out question."""
+    train = drawn["train"]
+    held_out = [fingerprints(split, _texts(drawn[split].items)) for split in FINGERPRINTS]
+    hits = {hit.row for hit in check((Text(item.id, item.prompt, item.answer) for item in train.items), held_out).hits}
+    return replace(train, items=[item for item in train.items if item.id not in hits], near_copies=len(hits))
+
+
+def _distinct(benchmark: Benchmark, split: Split, size: int, seed: int, seen: set[str]) -> Drawn:
+    """`size` items whose normalised question is not in `seen`, which grows by them."""
     items: list[Item] = []
     duplicates = 0
     for item in islice(benchmark.draw(split, seed), size * CANDIDATES_PER_ITEM):
@@ -187,7 +253,7 @@ def _distinct(benchmark: Benchmark, split: Split, size: int, seed: int, seen: se
         seen.add(question)
         items.append(item)
         if len(items) == size:
-            return items, duplicates
+            return Drawn(items, duplicates)
     raise InputError(
         f"{benchmark.name} has only {len(items)} distinct {split} questions beside the other splits, not {size}",
         f"Ask for at most {len(items)} of {split}.",

@@ -15,6 +15,11 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def without_reasoning(text: str) -> str:
+    """What a model says after it has thought: the text behind the last `</think>`, or all of it."""
+    return text.rpartition("</think>")[2]
+
+
 def bare(text: str) -> str:
     """`plain` without quotes, brackets and asterisks around it and punctuation behind it; a text of nothing else stays
     as it is. A minus, a plus and a decimal point in front belong to the answer."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory.errors import InputError
 from tools.raw_data import hub
 from tools.raw_data.source import RawFile
 
@@ -48,6 +49,18 @@ class Store:
 
     def _looked_at(self, file: RawFile) -> str:
         return f"{self.given} (as {file.source.name}/{file.name})" if self.given else ""
+
+
+def data_folder(name: str | None) -> Path | None:
+    """A folder of raw data that a person named, absolute; None for none. Raises InputError where it is none."""
+    if not name:
+        return None
+    folder = Path(name).expanduser().absolute()
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is no folder", "Name the folder that holds raw data with --data-dir or TUNEWRIGHT_DATA."
+        )
+    return folder
 
 
 def store_of(given: str | None, cache: Path) -> Store:

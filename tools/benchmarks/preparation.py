@@ -1,0 +1,80 @@
+"""What a benchmark needs from this machine before it can be drawn and graded: raw data, and packages of its own.
+
+A grader runs in the app and in the score environment, so that its packages are installed into both.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from memory.errors import SetupError
+from tools import process
+from tools.benchmarks.benchmark import Benchmark
+from tools.engines.environments import INSTALL_SECONDS, complaint, pip_settings
+from tools.raw_data.store import Store
+
+Say = Callable[[str], None]
+
+
+def prepare(benchmark: Benchmark, store: Store, pythons: Sequence[Path], say: Say) -> None:
+    """Fetch what is not on this machine and install what is missing in the environments of `pythons`.
+
+    Raises InputError where raw data cannot be had, SetupError where a package cannot.
+    """
+    for file in store.missing((*benchmark.held_out, *benchmark.training)):
+        say(f"{benchmark.name}: fetching {file.name} of {file.source.repository} ...")
+        say(f"{benchmark.name}: {store.path(file)}")
+    for python in pythons:
+        install(benchmark, python, store.cache / "extras.log", say)
+
+
+def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:
+    """Install the benchmark's own packages, every one pinned, where they are missing. Raises SetupError."""
+    missing = [extra for extra in benchmark.extras if extra not in installed(python)]
+    if not missing:
+        return
+    say(f"{benchmark.name}: installing {', '.join(missing)} beside {python}")
+    log.unlink(missing_ok=True)
+    argv: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--python",
+        python,
+        *missing,
+    ]
+    if process.run(argv, log=log, env=pip_settings(), timeout_s=INSTALL_SECONDS, installing=True) != 0:
+        raise SetupError(
+            f"{benchmark.name} needs {', '.join(missing)}, which could not be installed: {complaint(log)}",
+            f"The whole log is {log}. Once the package sources answer, the same command goes on",
+        )
+
+
+def installed(python: Path) -> set[str]:
+    """What is installed beside an interpreter, as `name==version`."""
+    program = "from importlib import metadata; [print(d.name + '==' + d.version) for d in metadata.distributions()]"
+    _, text = process.output_of([python, "-c", program])
+    return set(text.split())
+
+
+def present(extra: str) -> bool:
+    """Whether the interpreter that runs this has a pinned package."""
+    name, _, version = extra.partition("==")
+    try:
+        return metadata.version(name) == version
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def refusal(benchmark: str, extra: str) -> SetupError:
+    """What a grader raises without its package."""
+    return SetupError(
+        f"{benchmark} cannot be graded without {extra}", f"Install it: python -m tools.benchmarks prepare {benchmark}"
+    )
