@@ -23,13 +23,12 @@ GROUPS = "CCO"
 """Ethanol: one hydroxyl."""
 
 
-def logged(benchmark: Benchmark, subtask: str, log: str) -> list[Outcome]:
+def logged(benchmark: Benchmark, log: str) -> list[Outcome]:
     """The outcomes of a model's published outputs."""
-    folder = raw_data.folder("chemcotbench", log)
+    folder = raw_data.real(f"chemcotbench/{log}")
     (file,) = folder.iterdir()
-    views = {"mol_und": mol_und, "mol_edit": mol_edit, "mol_opt": mol_opt}
-    module = views[benchmark.name.removeprefix("chemcotbench_")]
-    items = [module.item_of(subtask, question) for question in rows.questions(folder, module.from_log)]
+    assert benchmark.items_in is not None
+    items = benchmark.items_in(file)
     outputs = [row["json_results"] for row in json.loads(file.read_text())]
     texts = [output if isinstance(output, str) else json.dumps(output) for output in outputs]
     return [benchmark.outcome(item, text) for item, text in zip(items, texts, strict=True)]
@@ -46,25 +45,25 @@ def figure(benchmark: Benchmark, name: str, outcomes: list[Outcome]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("subtask", "log", "measure", "published"),
+    ("log", "measure", "published"),
     [
-        ("fg_count", "fg_samples", "MAE_official", 0.21),
-        ("ring_count", "ring_count", "MAE_official", 1.6),
-        ("Murcko_scaffold", "murcko_scaffold", "Tanimoto_official", 0.3995904332070048),
-        ("ring_system_scaffold", "ring_system_scaffold", "accuracy_official", 0.7948717948717948),
-        ("equivalence", "mutated", "accuracy_official", 0.7209302325581395),
-        ("equivalence", "permutated", "accuracy_official", 0.9591836734693877),
+        ("fg_samples", "MAE_official", 0.21),
+        ("ring_count", "MAE_official", 1.6),
+        ("murcko_scaffold", "Tanimoto_official", 0.3995904332070048),
+        ("ring_system_scaffold", "accuracy_official", 0.7948717948717948),
+        ("mutated", "accuracy_official", 0.7209302325581395),
+        ("permutated", "accuracy_official", 0.9591836734693877),
     ],
 )
 def test_published_outputs_of_understanding_give_the_published_figures(
-    subtask: str, log: str, measure: str, published: float
+    log: str, measure: str, published: float
 ) -> None:
-    assert figure(MOL_UND, measure, logged(MOL_UND, subtask, log)) == pytest.approx(published, abs=1e-12)
+    assert figure(MOL_UND, measure, logged(MOL_UND, log)) == pytest.approx(published, abs=1e-12)
 
 
 @pytest.mark.parametrize(("subtask", "published"), [("add", 0.85), ("delete", 0.8), ("sub", 50 / 60)])
 def test_published_outputs_of_editing_give_the_published_figures(subtask: str, published: float) -> None:
-    outcomes = logged(MOL_EDIT, subtask, subtask)
+    outcomes = logged(MOL_EDIT, subtask)
     assert figure(MOL_EDIT, "correct_rate_official", outcomes) == pytest.approx(published)
 
 
@@ -80,7 +79,7 @@ def test_published_outputs_of_editing_give_the_published_figures(subtask: str, p
 def test_published_outputs_of_optimising_give_the_published_figures(
     subtask: str, improvement: float | None, success: float | None, scaffold: float
 ) -> None:
-    outcomes = logged(MOL_OPT, subtask, subtask)
+    outcomes = logged(MOL_OPT, subtask)
     assert figure(MOL_OPT, "scaffold similarity", outcomes) == pytest.approx(scaffold)
     if improvement is not None:
         assert figure(MOL_OPT, "improvement_official", outcomes) == pytest.approx(improvement)
@@ -89,9 +88,9 @@ def test_published_outputs_of_optimising_give_the_published_figures(
 
 def test_every_reference_edit_is_right_and_two_of_them_fail_the_published_check() -> None:
     items = [
-        mol_edit.item_of(view.subtask, question)
+        mol_edit.item_of(question)
         for view in mol_edit.VIEWS
-        for question in rows.questions(raw_data.folder("chemcotbench", view.subtask), mol_edit.from_log)
+        for question in rows.questions(raw_data.real(f"chemcotbench/{view.subtask}"), mol_edit.from_log)
     ]
     graded = [MOL_EDIT.grade(item.answer, item) for item in items if item]
     assert fmean(each.score for each in graded) == 1
@@ -99,9 +98,8 @@ def test_every_reference_edit_is_right_and_two_of_them_fail_the_published_check(
 
 
 def test_a_perfect_answer_to_retrosynthesis_scores_nothing_on_most_published_golds() -> None:
-    folder = raw_data.folder("chemcotbench", "retro")
-    reactants = {row["id"]: ".".join(row["reactants"]) for row in json.loads(next(folder.iterdir()).read_text())}
-    items = [reaction.item_of("retro", each, reactants) for each in rows.questions(folder, reaction.from_log)]
+    folder = raw_data.real("chemcotbench/retro")
+    items = [reaction.item_of(each) for each in rows.questions(folder, reaction.from_log)]
     graded = [REACTION.grade(item.answer, item) for item in items if item]
     assert len(graded) == 100
     assert fmean(each.score for each in graded) == 1
@@ -161,7 +159,7 @@ def test_the_authors_take_a_whole_molecule_for_its_scaffold() -> None:
 
 
 def test_the_figure_of_a_subtask_counts_no_other_subtask() -> None:
-    items = [mol_und.item_of("fg_count", rows.Question(id="a", query="?", gt=2)), yes_no("b"), yes_no("c")]
+    items = [mol_und.item_of(rows.Question(id="a", subtask="fg_count", query="?", gt=2)), yes_no("b"), yes_no("c")]
     outcomes = [MOL_UND.outcome(item, "2") for item in items if item]
     assert figure(MOL_UND, "MAE", outcomes) == 0
     assert figure(MOL_UND, "accuracy", outcomes) == 0
@@ -169,7 +167,7 @@ def test_the_figure_of_a_subtask_counts_no_other_subtask() -> None:
 
 
 def yes_no(name: str) -> Item:
-    item = mol_und.item_of("equivalence", rows.Question(id=name, query="?", gt="Yes"))
+    item = mol_und.item_of(rows.Question(id=name, subtask="equivalence", query="?", gt="Yes"))
     assert item is not None
     return item
 
@@ -297,9 +295,9 @@ def test_no_molecule_has_the_best_edit_distance_in_the_fork_and_the_worst_here()
 
 
 def test_golds_of_retrosynthesis_without_the_authors_list_are_left_out(tmp_path: Path) -> None:
-    question = rows.Question(id="x", query="?", gt="CCOCC")
-    assert reaction.item_of("retro", question, {}) is None
-    item = reaction.item_of("retro", question, {"x": "CCO.CC"})
+    question = rows.Question(id="x", subtask="retro", query="?", gt="CCOCC")
+    assert reaction.item_of(question) is None
+    item = reaction.item_of(question, {"x": "CCO.CC"})
     assert item is not None
     assert item.answer == '{"Reactants": "CCO.CC"}'
 
@@ -332,8 +330,10 @@ def test_rows_of_the_hub_become_items_with_the_published_split(tmp_path: Path) -
 
 def test_a_training_row_has_its_reasoning_as_a_column_and_scores_1() -> None:
     meta = {"gt": 2}
-    row = rows.Question.model_validate({"id": "t", "query": "?", "struct_cot": "Step 1 ...", "meta": json.dumps(meta)})
-    item = mol_und.item_of("fg_count", row)
+    row = rows.Question.model_validate(
+        {"id": "t", "subtask": "fg_count", "query": "?", "struct_cot": "Step 1 ...", "meta": json.dumps(meta)}
+    )
+    item = mol_und.item_of(row)
     assert item is not None
     assert item.columns == {"reasoning": "Step 1 ..."}
     assert MOL_UND.grade(item.answer, item).score == 1

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from memory.errors import SetupError
 
-VERSION = "2026.9.1"
-"""The release with which the golds were made and the published figures were compared."""
+EXTRA = "rdkit==2026.9.1"
+"""The release with which golds are made and the published figures were compared."""
 LONGEST = 2000
 """Characters of a SMILES; what is longer is a runaway output, and no molecule of any benchmark."""
 CACHED = 4096
@@ -106,8 +106,8 @@ def rdkit() -> ModuleType:
         from rdkit import Chem, DataStructs  # noqa: F401  attributes of the package from here on
     except ImportError as error:
         raise SetupError(
-            "RDKit is not installed, and this benchmark is about molecules",
-            "Run `python -m tools.benchmarks prepare NAME`, which installs it.",
+            f"a benchmark about molecules cannot be graded without {EXTRA}",
+            "Install it: python -m tools.benchmarks prepare NAME",
         ) from error
     package: ModuleType = rdkit
     return package

@@ -106,39 +106,34 @@ def grade(output: str, item: Item) -> Graded:
     return Graded(score=score(said, question), answer=said, values=values)
 
 
-def item_of(subtask: str, question: rows.Question) -> Item | None:
+def item_of(question: rows.Question) -> Item | None:
     """The item; None for a row that does not say which molecule is to be edited."""
     named = _SOURCE.search(question.query)
     source = question.text("source") or (named[1] if named else "")
     if not source:
         return None
     asked = Question(
-        subtask=cast(Subtask, subtask),
+        subtask=cast(Subtask, question.subtask),
         source=source,
         added=question.text("added_group"),
         removed=question.text("removed_group"),
         reference=question.gold,
     )
     return Item(
-        id=f"{subtask}-{question.id}",
+        id=f"{question.subtask}-{question.id}",
         prompt=question.query,
         answer=rows.answer(KEYS[0], question.gold),
-        subset=subtask,
-        columns={"reasoning": question.struct_cot} if question.struct_cot else {},
+        subset=question.subtask,
+        columns=question.columns,
         reference=asked.model_dump_json(),
     )
 
 
 def from_log(row: Row) -> rows.Question:
     """A row of the authors' logs."""
-    names = {
-        "source": "molecule",
-        "reference": "reference",
-        "added_group": "added_group",
-        "removed_group": "removed_group",
-    }
+    meta = {key: str(row[key]) for key in ("reference", "added_group", "removed_group") if key in row}
     query = rows.asked(str(row["Instruction"]), KEYS[0], "a SMILES")
-    return rows.Question(id="", query=query, meta={name: str(row[key]) for name, key in names.items() if key in row})
+    return rows.question(str(row["task"]), query, source=str(row["molecule"]), **meta)
 
 
 MOL_EDIT = Benchmark(
@@ -146,6 +141,8 @@ MOL_EDIT = Benchmark(
     title="Add a functional group to a molecule, remove one, or exchange one for another",
     source="ChemCoTBench",
     licence=rows.LICENCE,
+    domain="chemistry",
+    sizes="50, 50",
     draw=nowhere,
     grade=grade,
     max_new_tokens=1024,
@@ -159,5 +156,6 @@ MOL_EDIT = Benchmark(
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
     drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )

@@ -23,6 +23,8 @@ Subtask = Literal["drd", "gsk", "jnk", "logp", "qed", "solubility"]
 KEYS = ("Final Target Molecule", "Final_Target_Molecule", "output", "answer")
 VIEWS = tuple(rows.view("mol_opt", subtask, subtask, trained_on=f"mol_opt/{subtask}") for subtask in oracles.FORMULAS)
 """Those whose oracle is here."""
+RAISED = {"logp": "logP", "qed": "likeness to drugs (QED)", "solubility": "solubility in water"}
+"""What prompts of ours ask for."""
 BEST = {"logp": 0.5, "solubility": 0.5, "qed": 0.3}
 """Improvement from which on the published scorers speak of a best one."""
 _SOURCE = re.compile(r"Source Molecule:\s*(\S+)")
@@ -103,30 +105,28 @@ def grade(output: str, item: Item) -> Graded:
     return Graded(score=score(said, question), answer=said, values=values)
 
 
-def item_of(subtask: str, question: rows.Question) -> Item | None:
-    """The item; None for a row that does not say which molecule is to be improved. Only training rows have a gold: the
-    answer of the others is their source, which improves nothing."""
+def item_of(question: rows.Question) -> Item | None:
+    """The item; None for a row that does not say which molecule is to be improved, or whose oracle is missing. Only
+    training rows have a gold: the answer of the others is their source, which improves nothing."""
     named = _SOURCE.search(question.query)
     source = question.text("source") or (named[1].rstrip(".,") if named else "")
-    if not source:
+    if not source or question.subtask not in oracles.FORMULAS:
         return None
     return Item(
-        id=f"{subtask}-{question.id}",
+        id=f"{question.subtask}-{question.id}",
         prompt=question.query,
         answer=rows.answer(KEYS[0], question.gold or source),
-        subset=subtask,
-        columns={"reasoning": question.struct_cot} if question.struct_cot else {},
-        reference=Question(subtask=cast(Subtask, subtask), source=source).model_dump_json(),
+        subset=question.subtask,
+        columns=question.columns,
+        reference=Question(subtask=cast(Subtask, question.subtask), source=source).model_dump_json(),
     )
 
 
 def from_log(row: Row) -> rows.Question:
     """A row of the authors' logs."""
-    raised = {"logp": "logP", "qed": "drug-likeness (QED)", "solubility": "solubility in water"}[str(row["prop"])]
-    question = f"Change the molecule {row['src_smiles']} a little so that its {raised} rises."
-    return rows.Question(
-        id="", query=rows.asked(question, KEYS[0], "a SMILES"), meta={"source": str(row["src_smiles"])}
-    )
+    prop, source = str(row["prop"]), str(row["src_smiles"])
+    query = f"Change the molecule {source} a little so that its {RAISED.get(prop, prop)} rises."
+    return rows.question(prop, rows.asked(query, KEYS[0], "a SMILES"), source=source)
 
 
 MOL_OPT = Benchmark(
@@ -134,6 +134,8 @@ MOL_OPT = Benchmark(
     title="Change a molecule so that its logP, its drug-likeness or its solubility rises",
     source="ChemCoTBench, without the three subtasks on binding",
     licence=rows.LICENCE,
+    domain="chemistry",
+    sizes="150, 150",
     draw=nowhere,
     grade=grade,
     max_new_tokens=1024,
@@ -152,5 +154,6 @@ MOL_OPT = Benchmark(
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
     drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )

@@ -30,6 +30,14 @@ KEYS: dict[Subtask, tuple[str, ...]] = {
     "equivalence": ("output", "answer"),
 }
 """The prompt's own key first."""
+ASKED: dict[Subtask, str] = {
+    "fg_count": "a number",
+    "ring_count": "a number",
+    "Murcko_scaffold": "a SMILES",
+    "ring_system_scaffold": "Yes or No",
+    "equivalence": "Yes or No",
+}
+"""What prompts of ours ask for."""
 COUNTS = ("fg_count", "ring_count")
 YES_NO = ("ring_system_scaffold", "equivalence")
 _COUNT = re.compile(r"\d{1,6}")
@@ -165,18 +173,18 @@ def _figure(subtask: Subtask) -> str:
     return "error" if subtask in COUNTS else "correct" if subtask in YES_NO else "tanimoto"
 
 
-def item_of(subtask: str, question: rows.Question) -> Item | None:
+def item_of(question: rows.Question) -> Item | None:
     """The item; None for a training row whose gold is missing."""
-    kind = cast(Subtask, subtask)
+    kind = cast(Subtask, question.subtask)
     gold = question.gold or str((replies.authors(question.struct_cot) or {}).get(KEYS[kind][0], ""))
     if not gold:
         return None
     return Item(
-        id=f"{subtask}-{question.id}",
+        id=f"{kind}-{question.id}",
         prompt=question.query,
         answer=rows.answer(KEYS[kind][0], int(gold) if kind in COUNTS else gold),
-        subset=subtask,
-        columns={"reasoning": question.struct_cot} if question.struct_cot else {},
+        subset=kind,
+        columns=question.columns,
         reference=Question(subtask=kind, gold=gold).model_dump_json(),
     )
 
@@ -184,23 +192,22 @@ def item_of(subtask: str, question: rows.Question) -> Item | None:
 def from_log(row: Row) -> rows.Question:
     """A row of the authors' logs; which subtask it is of shows in its columns."""
     molecule = f"the molecule {row['smiles']}"
+    kind: Subtask
     if "fg_num" in row:
         group = f"the group {row['fg_name']} ({row['fg_label']}, SMARTS {row['fg_smarts']})"
-        query, gold = rows.asked(f"How often does {group} occur in {molecule}?", "count", "a number"), row["fg_num"]
+        kind, question, gold = "fg_count", f"How often does {group} occur in {molecule}?", row["fg_num"]
     elif "ring" in row:
-        query = rows.asked(f"How often does the ring {row['ring']} occur in {molecule}?", "count", "a number")
-        gold = row["count"]
+        kind, question, gold = "ring_count", f"How often does the ring {row['ring']} occur in {molecule}?", row["count"]
     elif "largest_scaffold" in row:
-        query = rows.asked(f"What is the Murcko scaffold of {molecule}?", "Output Scaffold", "a SMILES")
-        gold = row["largest_scaffold"]
+        kind, question, gold = "Murcko_scaffold", f"What is the Murcko scaffold of {molecule}?", row["largest_scaffold"]
     elif "ring_system_scaffold" in row:
+        kind, gold = "ring_system_scaffold", "Yes"
         question = f"Is {row['ring_system_scaffold']} a ring system of {molecule}?"
-        query, gold = rows.asked(question, "output", "Yes or No"), "Yes"
     else:
-        other = row["permutated"] if "permutated" in row else row["mutated"]
-        query = rows.asked(f"Is {other} another way to write {molecule}?", "output", "Yes or No")
-        gold = "Yes" if "permutated" in row else "No"
-    return rows.Question(id="", query=query, gt=cast("str | int", gold))
+        kind, gold = "equivalence", "Yes" if "permutated" in row else "No"
+        question = f"Is {row.get('permutated', row.get('mutated'))} another way to write {molecule}?"
+    query = rows.asked(question, KEYS[kind][0], ASKED[kind])
+    return rows.Question(id="", subtask=kind, query=query, gt=cast("str | int", gold))
 
 
 MOL_UND = Benchmark(
@@ -208,6 +215,8 @@ MOL_UND = Benchmark(
     title="Count groups and rings of a molecule, find its scaffold, compare two SMILES",
     source="ChemCoTBench",
     licence=rows.LICENCE,
+    domain="chemistry",
+    sizes="160, 160",
     draw=nowhere,
     grade=grade,
     max_new_tokens=1024,
@@ -226,5 +235,6 @@ MOL_UND = Benchmark(
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
     drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )

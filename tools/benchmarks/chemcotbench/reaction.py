@@ -22,7 +22,6 @@ from tools.benchmarks import molecules
 from tools.benchmarks.benchmark import Benchmark, Draw, Graded, Item, nowhere
 from tools.benchmarks.chemcotbench import replies, rows
 from tools.benchmarks.measures import Aggregate, Mean, over_subsets
-from tools.raw_data import rows as raw
 from tools.raw_data.rows import Row
 from tools.raw_data.store import Store
 
@@ -182,31 +181,30 @@ def fts_official(outcomes: Sequence[Outcome]) -> float:
 
 def drawn_from(store: Store) -> Draw:
     """The items. Those of `retro` need the authors' list of reactants, and are left out without it."""
-    lists = store.find(rows.REACTANTS)
-    reactants = (
-        {str(row["id"]): ".".join(cast("list[str]", row["reactants"])) for row in raw.read(lists)} if lists else {}
-    )
-
-    def item(subtask: str, question: rows.Question) -> Item | None:
-        return item_of(subtask, question, reactants)
-
+    log = store.find(rows.REACTANTS)
+    reactants = {each.id: each.text("reactants") for each in rows.questions(log, from_log)} if log else {}
     views = [view for view in VIEWS if reactants or view.subtask != "retro"]
+
+    def item(question: rows.Question) -> Item | None:
+        return item_of(question, reactants)
+
     return rows.drawn_from(views, item, from_log)(store)
 
 
-def item_of(subtask: str, question: rows.Question, reactants: Mapping[str, str]) -> Item | None:
-    """The item; None where it has no gold, or one that is no molecule."""
-    kind = cast(Subtask, subtask)
-    published = _major(question.gold) if kind == "fs" else question.gold
-    gold = reactants.get(question.id, "") if kind == "retro" else published
+def item_of(question: rows.Question, reactants: Mapping[str, str] | None = None) -> Item | None:
+    """The item; None where it has no gold, or one that is no molecule. `reactants` are golds of `retro` by id."""
+    kind = cast(Subtask, question.subtask)
+    gold = published = _major(question.gold) if kind == "fs" else question.gold
+    if kind == "retro":
+        gold = question.text("reactants") or (reactants or {}).get(question.id, "")
     if not gold or (kind != "mechsel" and molecules.parsed(gold) is None):
         return None
     return Item(
-        id=f"{subtask}-{question.id}",
+        id=f"{kind}-{question.id}",
         prompt=question.query,
         answer=rows.answer(KEYS[kind][0], gold),
-        subset=subtask,
-        columns={"reasoning": question.struct_cot} if question.struct_cot else {},
+        subset=kind,
+        columns=question.columns,
         reference=Question(subtask=kind, gold=gold, published_gold=published).model_dump_json(),
     )
 
@@ -214,9 +212,11 @@ def item_of(subtask: str, question: rows.Question, reactants: Mapping[str, str])
 def from_log(row: Row) -> rows.Question:
     """A row of the authors' log of retrosynthesis; its gold is what the data set makes of its reactants."""
     products, reagents, reactants = (cast("list[str]", row[key]) for key in ("products", "reagents", "reactants"))
-    question = f"From which reactants is {'.'.join(products)} made, with the reagents {'.'.join(reagents)}?"
-    query = rows.asked(question, KEYS["retro"][0], "SMILES, separated by dots")
-    return rows.Question(id=str(row["id"]), query=query, gt="".join(reactants))
+    query = f"From which reactants is {'.'.join(products)} made, with the reagents {'.'.join(reagents)}?"
+    asked = rows.question(
+        "retro", rows.asked(query, KEYS["retro"][0], "SMILES, separated by dots"), reactants=".".join(reactants)
+    )
+    return asked.model_copy(update={"id": str(row["id"]), "gt": "".join(reactants)})
 
 
 def _major(gold: str) -> str:
@@ -229,6 +229,8 @@ REACTION = Benchmark(
     title="Products, reactants and conditions of a reaction, its next step, its mechanism",
     source="ChemCoTBench",
     licence=rows.LICENCE,
+    domain="chemistry",
+    sizes="237, 237",
     draw=nowhere,
     grade=grade,
     max_new_tokens=1024,
@@ -251,5 +253,6 @@ REACTION = Benchmark(
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
     drawn_from=drawn_from,
+    items_in=rows.items_in(item_of, from_log),
     extras=(*rows.EXTRAS, "rapidfuzz==3.14.6"),
 )

@@ -17,30 +17,16 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from memory.errors import InputError
+from tools.benchmarks import molecules
 from tools.benchmarks.benchmark import Draw, Item, Split
 from tools.raw_data.rows import Row, first_and_last, read, shuffled
-from tools.raw_data.source import RawFile, Source
+from tools.raw_data.source import RawFile
+from tools.raw_data.sources import CHEMCOT, CHEMCOTBENCH
 from tools.raw_data.store import Store
 
-BENCH = Source(
-    name="chemcotbench",
-    title="ChemCoTBench",
-    repository="OpenMol/ChemCoTBench",
-    revision="4cfab96c6f511a504519e2cc003521b6afbac338",
-    licence="MIT",
-    gated=True,
-)
-TRAINING = Source(
-    name="chemcotdataset",
-    title="ChemCoTDataset",
-    repository="OpenMol/ChemCoTDataset",
-    revision="d88a8af379ba4a7e79f58c04590ad037e79b06ba",
-    licence="MIT",
-    gated=True,
-)
-REACTANTS = RawFile(BENCH, "retro.json", ("chemcotbench/retro",))
+REACTANTS = RawFile(CHEMCOTBENCH, "retro.json", ("chemcotbench/retro",))
 """The authors' log of retrosynthesis, which has the reactants one by one. The hub does not have it."""
-EXTRAS = ("rdkit==2026.9.1",)
+EXTRAS = (molecules.EXTRA,)
 LICENCE = "MIT (the authors' logs: CC BY 4.0)"
 
 
@@ -50,6 +36,7 @@ class Question(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
+    subtask: str
     query: str
     """The prompt, whole."""
     gt: str | int | None = None
@@ -70,6 +57,11 @@ class Question(BaseModel):
         found = (self.gt, self.meta.get("gt"), self.meta.get("reference"))
         return next((str(value) for value in found if value not in (None, "")), "")
 
+    @property
+    def columns(self) -> dict[str, str | int | float | bool]:
+        """The reasoning of a training row, which a data recipe may put before its answer."""
+        return {"reasoning": self.struct_cot} if self.struct_cot else {}
+
     def text(self, key: str) -> str:
         """A text of `meta`; empty where it is missing."""
         value = self.meta.get(key)
@@ -78,8 +70,8 @@ class Question(BaseModel):
 
 FromLog = Callable[[Row], Question]
 """A row of the authors' log becomes the question that the hub has; where the log has no ids, its place is its id."""
-ItemOf = Callable[[str, Question], Item | None]
-"""`item_of(subtask, question)`; None for a question that no scorer can score."""
+ItemOf = Callable[[Question], Item | None]
+"""None for a question that no scorer can score."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +86,10 @@ class View:
 def view(family: str, subtask: str, *logs: str, trained_on: str = "") -> View:
     """A subtask with its files: the hub's, the folders of logs that hold the same, and the training set's."""
     name = f"chemcotbench/{family}/{subtask}.json"
-    held_out = tuple(RawFile(BENCH, name, (f"chemcotbench/{log}",)) for log in logs) or (RawFile(BENCH, name),)
-    training = (RawFile(TRAINING, f"chemcotbench-cot/{trained_on}.json"),) if trained_on else ()
+    held_out = tuple(RawFile(CHEMCOTBENCH, name, (f"chemcotbench/{log}",)) for log in logs) or (
+        RawFile(CHEMCOTBENCH, name),
+    )
+    training = (RawFile(CHEMCOT, f"chemcotbench-cot/{trained_on}.json"),) if trained_on else ()
     return View(subtask, held_out, training)
 
 
@@ -115,27 +109,34 @@ def drawn_from(views: Iterable[View], item_of: ItemOf, from_log: FromLog) -> Cal
     def located(store: Store) -> Draw:
         def draw(split: Split, seed: int) -> Iterator[Item]:
             for one in views:
-                asked = _questions(one.training if split == "train" else one.held_out, store, from_log)
-                items = [item for question in asked if (item := item_of(one.subtask, question))]
+                paths = dict.fromkeys(map(store.path, one.training if split == "train" else one.held_out))
+                asked = [question for path in paths for question in questions(path, from_log)]
+                # The training set calls one subtask by another name.
+                items = list(
+                    filter(None, (item_of(each.model_copy(update={"subtask": one.subtask})) for each in asked))
+                )
                 if split == "train":
                     yield from items
                 else:
-                    validation, test = first_and_last(shuffled(items))
-                    yield from validation if split == "validation" else test
+                    yield from first_and_last(shuffled(items))[split == "test"]
 
         return draw
 
     return located
 
 
-def _questions(files: Iterable[RawFile], store: Store, from_log: FromLog) -> Iterator[Question]:
-    for path in dict.fromkeys(store.path(file) for file in files):
-        yield from questions(path, from_log)
+def items_in(item_of: ItemOf, from_log: FromLog) -> Callable[[Path], list[Item]]:
+    """The items of one file of the hub's, or of one of the authors' logs."""
+
+    def items(path: Path) -> list[Item]:
+        return list(filter(None, map(item_of, questions(path, from_log))))
+
+    return items
 
 
 def questions(path: Path, from_log: FromLog) -> list[Question]:
-    """The questions of a file of the hub, or of a folder of logs, all of which hold the same: the first one counts.
-    Raises InputError for a row that is neither."""
+    """The questions of a file of the hub, of a log, or of a folder of logs, all of which hold the same: the first one
+    counts. Raises InputError for a row that is neither."""
     file = sorted(path.iterdir())[0] if path.is_dir() else path
     found = []
     for number, row in enumerate(read(file)):
@@ -146,8 +147,13 @@ def questions(path: Path, from_log: FromLog) -> list[Question]:
                 f"row {number + 1} of {file} is no row of ChemCoTBench: {type(error).__name__}",
                 "Name a folder with the hub's files or the authors' logs, unchanged.",
             ) from error
-        found.append(question if question.id else question.model_copy(update={"id": f"{path.name}-{number}"}))
+        found.append(question if question.id else question.model_copy(update={"id": f"{file.parent.name}-{number}"}))
     return found
+
+
+def question(subtask: str, query: str, **meta: str) -> Question:
+    """A question of the authors' logs, without an id."""
+    return Question(id="", subtask=subtask, query=query, meta=dict(meta))
 
 
 def asked(question: str, key: str, value: str) -> str:
