@@ -11,6 +11,9 @@ from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
 from tools.benchmarks.family_relationships import FAMILY_RELATIONSHIPS
 from tools.benchmarks.isomorphic_strings import ISOMORPHIC_STRINGS
 from tools.benchmarks.needle_haystack import NEEDLE_HAYSTACK
+from tools.benchmarks.panorama.noc4pc import NOC4PC
+from tools.benchmarks.panorama.par4pc import PAR4PC
+from tools.benchmarks.panorama.pi4pc import PI4PC
 from tools.benchmarks.spell_backward import SPELL_BACKWARD
 from tools.benchmarks.syllogism import SYLLOGISM
 from tools.benchmarks.word_sequence_reversal import WORD_SEQUENCE_REVERSAL
@@ -29,6 +32,9 @@ BENCHMARKS: dict[str, Benchmark] = {
         WORD_SEQUENCE_REVERSAL,
         AIME24,
         AIME25,
+        PAR4PC,
+        PI4PC,
+        NOC4PC,
     )
 }
 

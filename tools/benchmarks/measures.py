@@ -111,17 +111,20 @@ def pass_at(k: int) -> Mean:
     return Mean(f"pass@{k}", of=of, needs=f"{k} samples of each item", samples=k)
 
 
-def macro_f1(name: str, labels: Sequence[str], figure: str | None = None) -> Aggregate:
-    """The mean of the F1 of each label, 0 for a label that is neither a gold nor an answer; an output without an
-    answer is wrong and counts as missed. With a `figure`, answers are the outcomes' labels of that name."""
+def macro_f1(name: str, classes: Sequence[str], said: str, parsed_only: bool = False) -> Aggregate:
+    """The mean of the F1 of each class, 0 for a class that is neither a gold nor said.
+
+    An outcome's class stands in its label `gold`, what the output says in its label `said`. Where that is missing, the
+    gold was missed; with `parsed_only` the outcome does not count at all.
+    """
 
     def of(outcomes: Sequence[Outcome]) -> float:
-        pairs = [(o.gold, o.labels[figure] if figure else o.answer) for o in outcomes]
+        pairs = [(outcome.labels["gold"], outcome.labels.get(said)) for outcome in outcomes]
         right = Counter(gold for gold, answer in pairs if gold == answer)
         golds, answers = Counter(gold for gold, _ in pairs), Counter(answer for _, answer in pairs)
-        return fmean(f1(right[label], answers[label] - right[label], golds[label] - right[label]) for label in labels)
+        return fmean(f1(right[each], answers[each] - right[each], golds[each] - right[each]) for each in classes)
 
-    return Aggregate(name, of, figure or SCORE)
+    return Aggregate(name, of, said if parsed_only else "gold")
 
 
 def micro_f1(name: str, hits: str, extras: str, misses: str) -> Aggregate:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memory.errors import InputError
-from tools.own_task.files import READERS, read_file
+from tools.own_task.files import READERS, read_file, text_of
 
 Row = dict[str, object]
 T = TypeVar("T")
@@ -21,11 +23,64 @@ def read(path: Path) -> list[Row]:
     """The rows of a file (JSONL, JSON, CSV, Parquet), or of all such files in a folder, by name. A JSON file with one
     object is one row. Raises InputError that names file, row and fix."""
     if not path.is_dir():
-        return [row.values for row in read_file(path)]
+        return _one_object(path) or [row.values for row in read_file(path)]
     files = sorted(file for file in path.iterdir() if file.suffix in READERS)
     if not files:
         raise InputError(f"{path} holds no data files", f"Their names should end in one of: {', '.join(READERS)}.")
     return [row for file in files for row in read(file)]
+
+
+def _one_object(path: Path) -> list[Row] | None:
+    """The row of a JSON file that is one object, over several lines; None for any other file."""
+    if path.suffix != ".json":
+        return None
+    try:
+        value = json.loads(text_of(path))
+    except (OSError, json.JSONDecodeError):
+        return None
+    return [value] if isinstance(value, dict) else None
+
+
+def some(path: Path, size: int, seed: int) -> list[tuple[int, Row]]:
+    """At most `size` rows of a file or folder with their places in it, in an order that the seed decides. Of a Parquet
+    file no others are read: a source of documents would not fit into memory. Raises InputError."""
+    if path.suffix != ".parquet":
+        rows = list(enumerate(read(path)))
+        random.Random(seed).shuffle(rows)
+        return rows[:size]
+    import duckdb
+
+    try:
+        with duckdb.connect(":memory:") as database:
+            (total,) = database.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchall()[0]
+            places = random.Random(seed).sample(range(total), min(size, total))
+            wanted = ", ".join(map(str, places)) or "NULL"
+            found = database.execute(
+                f"SELECT * FROM read_parquet(?, file_row_number = true) WHERE file_row_number IN ({wanted})",
+                [str(path)],
+            )
+            names = [column[0] for column in found.description or []]
+            by_place = {values["file_row_number"]: values for values in _dicts(names, found.fetchall())}
+    except duckdb.Error as error:
+        raise InputError(
+            f"{path} is no readable Parquet file: {str(error).splitlines()[0]}", "Fetch it again."
+        ) from error
+    return [(place, by_place[place]) for place in places]
+
+
+def _dicts(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(names, row, strict=True)) for row in rows)
+
+
+def nested(value: object) -> Any:
+    """A nested column: some files of a source hold it as it is, others as JSON text. Raises InputError for other
+    text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError as error:
+        raise InputError(f"a nested column holds no JSON: {value[:60]!r}", "Fetch the file again.") from error
 
 
 def shuffled(rows: Sequence[T]) -> list[T]:

@@ -1,0 +1,1 @@
+"""PANORAMA: three decisions of US patent examiners, one file each."""
