@@ -8,7 +8,12 @@ from tools.benchmarks.aime import AIME24, AIME25
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
+from tools.benchmarks.chemcotbench.mol_edit import MOL_EDIT
+from tools.benchmarks.chemcotbench.mol_opt import MOL_OPT
+from tools.benchmarks.chemcotbench.mol_und import MOL_UND
+from tools.benchmarks.chemcotbench.reaction import REACTION
 from tools.benchmarks.family_relationships import FAMILY_RELATIONSHIPS
+from tools.benchmarks.finance_iq import FINANCE_IQ
 from tools.benchmarks.isomorphic_strings import ISOMORPHIC_STRINGS
 from tools.benchmarks.needle_haystack import NEEDLE_HAYSTACK
 from tools.benchmarks.panorama.noc4pc import NOC4PC
@@ -32,6 +37,11 @@ BENCHMARKS: dict[str, Benchmark] = {
         WORD_SEQUENCE_REVERSAL,
         AIME24,
         AIME25,
+        MOL_UND,
+        MOL_EDIT,
+        MOL_OPT,
+        REACTION,
+        FINANCE_IQ,
         PAR4PC,
         PI4PC,
         NOC4PC,
