@@ -7,6 +7,10 @@ from memory.records import OwnTask, Task
 from tools.benchmarks.aime import AIME24, AIME25
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.bioprobench.err import ERR
+from tools.benchmarks.bioprobench.gen import GEN
+from tools.benchmarks.bioprobench.ordering import ORD
+from tools.benchmarks.bioprobench.pqa import PQA
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
 from tools.benchmarks.chemcotbench.mol_edit import MOL_EDIT
 from tools.benchmarks.chemcotbench.mol_opt import MOL_OPT
@@ -42,6 +46,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         MOL_OPT,
         REACTION,
         FINANCE_IQ,
+        GEN,
+        ORD,
+        ERR,
+        PQA,
         PAR4PC,
         PI4PC,
         NOC4PC,
