@@ -202,6 +202,7 @@ def protocol() -> Item:
     return gen.item_of({**row, "output": ["1. Wash the cells with PBS.", "2. Spin them down."]})
 
 
+@pytest.mark.slow
 def test_an_answer_without_tags_is_left_out_there_and_counts_here() -> None:
     item = protocol()
     plain = "1. Wash the cells with PBS.\n2. Spin them down."
@@ -211,12 +212,14 @@ def test_an_answer_without_tags_is_left_out_there_and_counts_here() -> None:
     assert GEN.grade("...", item).answer is None
 
 
+@pytest.mark.slow
 def test_two_kinds_of_bleu() -> None:
     item = protocol()
     graded = GEN.grade(answered("1. Wash the cells with water."), item)
     assert 0 < graded.values["bleu"] < graded.values["bleu_ftdojo"] < 1
 
 
+@pytest.mark.slow
 def test_figures_that_need_a_model_say_that_they_were_not_measured() -> None:
     items = [protocol(), protocol().model_copy(update={"id": "h"})]
     score = score_of(GEN, [GEN.outcome(item, item.answer) for item in items], "test", 0)

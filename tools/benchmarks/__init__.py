@@ -12,6 +12,8 @@ from tools.benchmarks.bioprobench.gen import GEN
 from tools.benchmarks.bioprobench.ordering import ORD
 from tools.benchmarks.bioprobench.pqa import PQA
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
+from tools.benchmarks.chem_groups import CHEM_GROUPS
+from tools.benchmarks.chem_rings import CHEM_RINGS
 from tools.benchmarks.chemcotbench.mol_edit import MOL_EDIT
 from tools.benchmarks.chemcotbench.mol_opt import MOL_OPT
 from tools.benchmarks.chemcotbench.mol_und import MOL_UND
@@ -39,6 +41,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         SPELL_BACKWARD,
         NEEDLE_HAYSTACK,
         WORD_SEQUENCE_REVERSAL,
+        CHEM_RINGS,
+        CHEM_GROUPS,
         AIME24,
         AIME25,
         MOL_UND,

@@ -1,8 +1,8 @@
 """BioProBench, writing a protocol: the steps for a given aim, compared with the authors' steps as text.
 
 The score is ROUGE-L, the longest common subsequence of words (Lin 2004); ROUGE-1 and 2, BLEU and METEOR stand beside
-it. An output without words scores 0. The benchmark's own prompts ask for no tags, so that here an answer may have them or
-not; FT-Dojo's scorer leaves out what has none, and its prompt mentions them in passing.
+it. An output without words scores 0. The benchmark's own prompts ask for no tags, so that here an answer may have them
+or not; FT-Dojo's scorer leaves out what has none, and its prompt mentions them in passing.
 
 What it calls BLEU has words of one and two only, each weighing a half, and words as NLTK cuts them. The sentences,
 within which NLTK cuts, are found by its untrained model here: the trained one is data that no package ships.
