@@ -155,6 +155,7 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         decision=report.judge(test, state.get("stop") or ""),
         budget=report.spent(state, seconds, deps.server.starts),
         lineage=report.lineage(state, splits, dict(deps.locks), forked_from=origin_of(deps)),
+        data=f"{deps.splits.source}, licence {deps.splits.licence}",
         findings=read_findings(deps.folder.data),
         serve=handover.serve_command(deps.engines.vllm.python, model, deps.device),
     )

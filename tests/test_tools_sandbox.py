@@ -181,7 +181,7 @@ def test_what_is_printed_is_dropped_and_what_is_returned_has_a_limit(walls: Isol
 FAILURES = [
     ("1 / 0", "raised", r"f\(\) on row 9 failed: ZeroDivisionError: division by zero \(line 2\)"),
     ("__import__('sys').exit(3)", "raised", r"SystemExit: 3"),
-    ("__import__('numpy')", "raised", "the sandbox has the standard library alone"),
+    ("__import__('numpy')", "raised", "the sandbox does not have it"),
     ("f('f(expression)')", "raised", "RecursionError"),
     ("__import__('signal').raise_signal(2)", "raised", "PermissionError"),
     ("object()", "returned", "a object that is no JSON"),

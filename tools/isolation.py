@@ -25,6 +25,7 @@ PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.v
 SCRIPT = Path(__file__).with_name("sandboxed.py")
 SCRIPT_INSIDE = "/sandboxed.py"
 TEMPORARY_INSIDE = "/tmp"
+PACKAGES_INSIDE = "/packages"
 _LIBRARIES = ("lib", "lib32", "lib64")
 _FLAGS = ("-s", "-S", "-P", "-B", "-u")
 """No packages, no code beside the script, no byte code written."""
@@ -72,10 +73,11 @@ def _weak(reason: str) -> Isolation:
     return Isolation(level="weak", reason=reason)
 
 
-def argv(level: Level, scratch: Path | None) -> list[str]:
-    """The command that starts the child; `scratch` is its temporary folder where the isolation is weak."""
+def argv(level: Level, scratch: Path | None, packages: Path | None = None) -> list[str]:
+    """The command that starts the child; `scratch` is its temporary folder where the isolation is weak, `packages` a
+    folder of packages that it may read."""
     if level == "strict":
-        inside = [*_bubblewrap(), str(PYTHON), *_FLAGS, SCRIPT_INSIDE]
+        inside = [*_bubblewrap(packages), str(PYTHON), *_FLAGS, SCRIPT_INSIDE]
         return ["env", "-i", *_environment(TEMPORARY_INSIDE), *inside]
     return ["env", "-i", *_environment(str(scratch)), str(PYTHON), *_FLAGS, str(SCRIPT)]
 
@@ -89,13 +91,14 @@ def _environment(temporary: str) -> list[str]:
         "HOME": temporary,
         "TMPDIR": temporary,
         "PYTHONHASHSEED": "0",
+        "OPENBLAS_NUM_THREADS": "1",  # numpy's library would start threads, which the filter forbids
     }
     if sys.base_prefix != "/usr":
         fixed["LD_LIBRARY_PATH"] = str(Path(sys.base_prefix) / "lib")
     return [f"{name}={value}" for name, value in fixed.items()]
 
 
-def _bubblewrap() -> list[str]:
+def _bubblewrap(packages: Path | None = None) -> list[str]:
     """bwrap with its options, up to the command. It mounts what the interpreter needs, read-only, and the temporary
     folder. The rest of /usr may hold somebody's work (/usr/src); /proc and /dev are left out."""
     words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
@@ -109,6 +112,8 @@ def _bubblewrap() -> list[str]:
         elif place.is_dir():
             words += ["--ro-bind", str(place), str(place)]
     words += ["--ro-bind", str(SCRIPT), SCRIPT_INSIDE]
+    if packages is not None:
+        words += ["--ro-bind", str(packages), PACKAGES_INSIDE]
     words += ["--size", str(SCRATCH_BYTES), "--tmpfs", TEMPORARY_INSIDE, "--remount-ro", "/"]
     return [*words, "--chdir", TEMPORARY_INSIDE]
 

@@ -69,7 +69,7 @@ def decide(score: Score, comparison: Comparison, constant: ConstantAnswer | None
     elif difference < 0 and p_value < ALPHA:
         decision, reason = "rejected", f"worse, p < {ALPHA:g}"
     elif comparison.ci_high < WORTHWHILE:
-        decision, reason = "rejected", f"the interval excludes a gain of {_points(WORTHWHILE)}"
+        decision, reason = "rejected", f"the interval excludes a gain of {_step(score, WORTHWHILE)}"
     elif difference > 0:
         decision, reason = (
             "inconclusive",
@@ -78,13 +78,15 @@ def decide(score: Score, comparison: Comparison, constant: ConstantAnswer | None
     else:
         decision, reason = "inconclusive", "no rise, but a gain is not excluded: the incumbent stays"
     line = (
-        f"{score.value:.1%} against {comparison.against}: {_points(difference, sign=True)} "
-        f"[{_points(comparison.ci_low, sign=True)}, {_points(comparison.ci_high, sign=True)}], "
+        f"{_level(score)} against {comparison.against}: {_step(score, difference, sign=True)} "
+        f"[{_step(score, comparison.ci_low, sign=True)}, {_step(score, comparison.ci_high, sign=True)}], "
         f"{comparison.wins} won, {comparison.losses} lost of {comparison.n}, "
         f"{comparison.method} p = {p_value:.2g}: {reason}"
     )
-    if constant is not None and score.ci_low <= constant.value:
-        line += f"; not clearly above always answering {constant.answer!r} ({constant.value:.1%})"
+    if constant is not None and not score.clearly_beats(constant.value):
+        above = "above" if score.higher_is_better else "below"
+        always = f"{constant.value:.1%}" if score.is_share else f"{constant.value:.3f}"
+        line += f"; not clearly {above} always answering {constant.answer!r} ({always})"
     return Judgement(decision, line)
 
 
@@ -98,9 +100,9 @@ def guarded(judgement: Judgement, guards: Iterable[GuardScore], margin: float) -
         lost = -compared.difference > margin + 1e-9
         blocked += [guard.benchmark] if lost else []
         lines.append(
-            f"guard {guard.benchmark} {guard.score.value:.1%}: {_points(compared.difference, sign=True)} "
-            f"[{_points(compared.ci_low, sign=True)}, {_points(compared.ci_high, sign=True)}]"
-            + (f", more than {_points(margin)} lost" if lost else "")
+            f"guard {guard.benchmark} {_level(guard.score)}: {_step(guard.score, compared.difference, sign=True)} "
+            f"[{_step(guard.score, compared.ci_low, sign=True)}, {_step(guard.score, compared.ci_high, sign=True)}]"
+            + (f", more than {_step(guard.score, margin)} lost" if lost else "")
         )
     line = "; ".join((judgement.arithmetic, *lines))
     return Judgement("rejected", f"{line}: not accepted") if blocked else Judgement(judgement.decision, line)
@@ -186,6 +188,12 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
-def _points(share: float, sign: bool = False) -> str:
-    """A difference of shares in percentage points."""
-    return f"{100 * share:{'+' if sign else ''}.1f} points"
+def _level(score: Score) -> str:
+    """A score in words: a share in per cent, anything else as it is."""
+    return f"{score.value:.1%}" if score.is_share else f"{score.metric} {score.value:.3f}"
+
+
+def _step(score: Score, difference: float, sign: bool = False) -> str:
+    """A difference of such scores: of shares in percentage points."""
+    shown = "+" if sign else ""
+    return f"{100 * difference:{shown}.1f} points" if score.is_share else f"{difference:{shown}.3f}"

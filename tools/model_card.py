@@ -167,8 +167,9 @@ def limits(report: RunReport, winner: Trial) -> list[str]:
         lines.append("On the sealed test it was not shown to be better than the untouched model.")
     if test.tuned is not None and test.tuned.parsed < test.tuned.n:
         lines.append(f"{test.tuned.n - test.tuned.parsed} of {test.tuned.n} outputs held no answer at all.")
-    if test.constant is not None and test.tuned is not None and test.tuned.ci_low <= test.constant.value:
-        lines.append(f"It is not clearly above always answering “{test.constant.answer}”.")
+    if test.constant is not None and test.tuned is not None and not test.tuned.clearly_beats(test.constant.value):
+        above = "above" if test.tuned.higher_is_better else "below"
+        lines.append(f"It is not clearly {above} always answering “{test.constant.answer}”.")
     beside = "beside it only the benchmarks above were" if winner.guards else "nothing else was"
     lines.append(f"Tuned for this one task and its prompt; {beside} measured, so other abilities may have suffered.")
     lines.append("What base model and data say wrongly, it says too; nobody has looked at its answers for safety.")

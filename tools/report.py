@@ -67,6 +67,8 @@ class RunReport(Record):
     decision: Verdict
     budget: Spent
     lineage: Lineage
+    data: str = ""
+    """Where the benchmark's items come from, and under which licence."""
     findings: Findings | None = None
     """What was odd about the rows of a person's own data; None for a benchmark of the table."""
     serve: str
@@ -91,8 +93,9 @@ def judge(test: SealedTest, stop: str) -> Verdict:
         f"[{test.tuned.ci_low:.3f}, {test.tuned.ci_high:.3f}] (n={test.tuned.n}): {word} the {hardest.against} "
         f"({hardest.difference:+.3f} [{hardest.ci_low:+.3f}, {hardest.ci_high:+.3f}], p={hardest.p_value:.2g})."
     )
-    if test.constant is not None and test.tuned.ci_low <= test.constant.value:
-        says += f" It is not clearly above always answering {test.constant.answer!r} ({test.constant.value:.3f})."
+    if test.constant is not None and not test.tuned.clearly_beats(test.constant.value):
+        above = "above" if test.tuned.higher_is_better else "below"
+        says += f" It is not clearly {above} always answering {test.constant.answer!r} ({test.constant.value:.3f})."
     return Verdict(outcome="improved" if better else "not improved", says=says, stopped_because=stop)
 
 

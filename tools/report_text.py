@@ -15,7 +15,9 @@ def markdown(report: RunReport) -> str:
         report.decision.says,
         f"Run `{report.run_id}`, {minutes(report.budget.spent_seconds)} of {minutes(report.budget.budget_seconds)}, "
         f"{report.budget.trials} trials. Stopped: {report.decision.stopped_because}",
+        *([f"Data: {report.data}."] if report.data else []),
         "## Sealed test\n\n" + test_table(report),
+        *further(report),
         "## Validation\n\n" + scoreboard(report),
         *guards(report),
         *oddities(report),
@@ -65,6 +67,34 @@ def test_table(report: RunReport) -> str:
         rows.append([f"**tuned** (trial {test.incumbent})", *figure(test.tuned), ""])
     head = ["", report.task.metric, "95 % interval", "n", "parsed", "tuned against it"]
     return table(head, rows)
+
+
+def further(report: RunReport) -> list[str]:
+    """Further measures of the same outputs, the published scorer's among them; no part where the benchmark has none."""
+    test = report.test
+    models = {"base, zero-shot": test.zero_shot, f"base, {test.few_shot.shots}-shot": test.few_shot}
+    if test.tuned is not None:
+        models["**tuned**"] = test.tuned
+    names = list(dict.fromkeys(name for score in models.values() for name in (*score.others, *score.unmeasured)))
+    if not names:
+        return []
+    rows = [[arrowed(name, models.values()), *(beside(score, name) for score in models.values())] for name in names]
+    missing = dict(pair for score in models.values() for pair in score.unmeasured.items())
+    parts = ["## Other measures", "Of the same outputs; none of them decided anything.", table(["", *models], rows)]
+    parts += [bullets(f"{name} was not measured everywhere: {why}" for name, why in missing.items())] if missing else []
+    return ["\n\n".join(parts)]
+
+
+def arrowed(name: str, scores: Iterable[Score]) -> str:
+    """A measure's name; a lower value being better is said."""
+    figures = [score.others[name] for score in scores if name in score.others]
+    return name if all(figure.higher_is_better for figure in figures) else f"{name} (less is better)"
+
+
+def beside(score: Score, name: str) -> str:
+    """One further measure as a cell: value, interval, n."""
+    each = score.others.get(name)
+    return f"{each.value:.3f} [{each.ci_low:.3f}, {each.ci_high:.3f}], n={each.n}" if each else "not measured"
 
 
 def scoreboard(report: RunReport) -> str:

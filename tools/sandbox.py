@@ -24,7 +24,7 @@ from pydantic import Field, JsonValue
 from memory.errors import SetupError, TunewrightError
 from memory.records import Record
 from tools import process, syscall_filter
-from tools.isolation import Isolation, Level, Scratch, argv, isolation
+from tools.isolation import PACKAGES_INSIDE, Isolation, Level, Scratch, argv, isolation
 
 FailureOfCall = Literal["load", "raised", "returned", "time", "cpu", "memory", "ended"]
 """load: the file has no such function, or fails. raised: the function raised. returned: what it returned cannot be
@@ -73,8 +73,10 @@ class Sandbox:
         limits: Limits | None = None,
         need: Level,
         walls: Isolation | None = None,
+        packages: Path | None = None,
     ) -> None:
-        """`need` is the weakest isolation that will do; `walls` is the one to use, by default the machine's best.
+        """`need` is the weakest isolation that will do; `walls` is the one to use, by default the machine's best;
+        `packages` is a folder of packages that the function may import, beside the standard library.
         Raises SetupError where this machine cannot isolate strictly and `need` says so."""
         self.isolation = walls or isolation()
         if need == "strict" and self.isolation.level != "strict":
@@ -83,6 +85,7 @@ class Sandbox:
             )
         self.function = function
         self.limits = limits or Limits()
+        self._packages = packages
         self._code = code
         self._lock = threading.Lock()
         self._child: _Child | None = None
@@ -125,14 +128,16 @@ class Sandbox:
         """The child with the file loaded. Raises SandboxError where the file cannot be loaded."""
         if self._child is not None:
             return self._child
+        strict = self.isolation.level == "strict"
         settings = {
             "code": self._code,
             "function": self.function,
             "filter": syscall_filter.program().hex(),
             "limits": self.limits.model_dump(),
+            "packages": self._packages and (PACKAGES_INSIDE if strict else str(self._packages)),
         }
         self._calls = 0
-        self._child = _Child(self.isolation.level, self.limits)
+        self._child = _Child(self.isolation.level, self.limits, self._packages)
         name = f"the file of {self.function}()"
         reply: dict[str, Any] | None = None
         try:
@@ -165,14 +170,14 @@ class Sandbox:
 class _Child:
     """A running child and the socket to it."""
 
-    def __init__(self, level: Level, limits: Limits) -> None:
+    def __init__(self, level: Level, limits: Limits, packages: Path | None) -> None:
         self._limits = limits
         self._scratch = Scratch() if level == "weak" else None
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115  closed by _close
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = process.start(
-                argv(level, self._scratch.inside if self._scratch else None),
+                argv(level, self._scratch.inside if self._scratch else None, packages),
                 # A file without a name: nothing is left when this process is killed.
                 log=Path(f"/proc/self/fd/{self._printed.fileno()}"),
                 cwd=self._scratch.inside if self._scratch else None,

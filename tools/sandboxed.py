@@ -1,9 +1,10 @@
 """The child of `tools/sandbox.py`: it shuts the doors behind itself, loads a person's function and answers calls.
 
-A program of its own, with the standard library alone. Its stdin is a socket, on which lines of JSON go both ways: first
-the settings, answered by `{"call": 0}`; then calls `{"call": n, "arguments": [...]}`, answered by
-`{"call": n, "value": ...}` or `{"call": n, "failed": KIND, "says": ..., "line": ...}`. What the function prints goes
-to stdout, which is not the socket.
+A program of its own, with the standard library alone, unless the settings name a folder of packages. Its stdin is a
+socket, on which lines of JSON go both ways: first the settings, answered by `{"call": 0}`; then calls
+`{"call": n, "arguments": [...]}`, answered by `{"call": n, "value": ...}` or
+`{"call": n, "failed": KIND, "says": ..., "line": ...}`. What the function prints goes to stdout, which is not the
+socket.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def main() -> None:
     sys.stdin = None  # the function must not read our socket by mistake
     settings = channel.read()
     limits = settings["limits"]
+    if settings["packages"]:
+        sys.path.append(settings["packages"])
     set_limits(limits)
     install_filter(bytes.fromhex(settings["filter"]))
     loaded: list[Callable[..., Any]] = []
@@ -146,7 +149,7 @@ def described(error: BaseException) -> str:
     except BaseException:
         text = ""
     if isinstance(error, ModuleNotFoundError):
-        text += "; the sandbox has the standard library alone"
+        text += "; the sandbox does not have it"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

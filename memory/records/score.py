@@ -69,6 +69,15 @@ class Score(Record):
         """The value, turned so that more is better."""
         return self.value if self.higher_is_better else -self.value
 
+    @property
+    def is_share(self) -> bool:
+        """Whether the figure reads as a share of the best possible, so that differences are percentage points."""
+        return self.higher_is_better and self.ci_low >= 0 and self.ci_high <= 1
+
+    def clearly_beats(self, value: float) -> bool:
+        """Whether all of the interval is better than a value."""
+        return self.ci_low > value if self.higher_is_better else self.ci_high < value
+
 
 class Outcome(Record):
     """One output to one item."""

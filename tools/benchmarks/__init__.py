@@ -27,6 +27,8 @@ from tools.benchmarks.panorama.par4pc import PAR4PC
 from tools.benchmarks.panorama.pi4pc import PI4PC
 from tools.benchmarks.spell_backward import SPELL_BACKWARD
 from tools.benchmarks.syllogism import SYLLOGISM
+from tools.benchmarks.tablebench.texts import DATA_ANALYSIS, FACT_CHECKING, NUMERICAL_REASONING
+from tools.benchmarks.tablebench.visualization import VISUALIZATION
 from tools.benchmarks.word_sequence_reversal import WORD_SEQUENCE_REVERSAL
 from tools.raw_data.store import Store
 
@@ -57,6 +59,10 @@ BENCHMARKS: dict[str, Benchmark] = {
         PAR4PC,
         PI4PC,
         NOC4PC,
+        DATA_ANALYSIS,
+        FACT_CHECKING,
+        NUMERICAL_REASONING,
+        VISUALIZATION,
     )
 }
 

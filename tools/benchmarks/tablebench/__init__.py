@@ -1,0 +1,1 @@
+"""TableBench: questions about tables, answered in text or drawn as charts."""
