@@ -10,6 +10,7 @@ import pytest
 from memory.errors import InputError
 from memory.records import Outcome
 from tests import raw_data
+from tools.benchmarks.__main__ import main
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.chemcotbench import mol_edit, mol_opt, mol_und, oracles, reaction, replies, rows
 from tools.benchmarks.chemcotbench.mol_edit import MOL_EDIT
@@ -23,15 +24,18 @@ GROUPS = "CCO"
 """Ethanol: one hydroxyl."""
 
 
+def outputs_in(log: Path) -> list[str]:
+    """A model's published outputs; some were parsed already."""
+    outputs = [row["json_results"] for row in json.loads(log.read_text())]
+    return [output if isinstance(output, str) else json.dumps(output) for output in outputs]
+
+
 def logged(benchmark: Benchmark, log: str) -> list[Outcome]:
     """The outcomes of a model's published outputs."""
-    folder = raw_data.real(f"chemcotbench/{log}")
-    (file,) = folder.iterdir()
+    (file,) = raw_data.real(f"chemcotbench/{log}").iterdir()
     assert benchmark.items_in is not None
-    items = benchmark.items_in(file)
-    outputs = [row["json_results"] for row in json.loads(file.read_text())]
-    texts = [output if isinstance(output, str) else json.dumps(output) for output in outputs]
-    return [benchmark.outcome(item, text) for item, text in zip(items, texts, strict=True)]
+    pairs = zip(benchmark.items_in(file), outputs_in(file), strict=True)
+    return [benchmark.outcome(item, text) for item, text in pairs]
 
 
 def figure(benchmark: Benchmark, name: str, outcomes: list[Outcome]) -> float:
@@ -84,6 +88,19 @@ def test_published_outputs_of_optimising_give_the_published_figures(
     if improvement is not None:
         assert figure(MOL_OPT, "improvement_official", outcomes) == pytest.approx(improvement)
         assert figure(MOL_OPT, "success_rate_official", outcomes) == pytest.approx(success)
+
+
+def test_the_command_line_scores_published_outputs_without_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log,) = raw_data.real("chemcotbench/delete").iterdir()
+    lines = [json.dumps({"id": f"delete-delete-{n}", "output": text}) for n, text in enumerate(outputs_in(log))]
+    (tmp_path / "predictions.jsonl").write_text("\n".join(lines) + "\n")
+    asked = ["score", "chemcotbench_mol_edit", str(tmp_path / "predictions.jsonl"), "--rows", str(log)]
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert "correct_rate_official        0.8000" in said
+    assert "parsed: " in said
 
 
 def test_every_reference_edit_is_right_and_two_of_them_fail_the_published_check() -> None:

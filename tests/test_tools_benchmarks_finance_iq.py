@@ -2,6 +2,10 @@
 
 # ruff: noqa: RUF001  Chinese has commas and colons of its own
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,38 @@ def test_no_training_question_nearly_repeats_a_held_out_one(tmp_path: Path) -> N
     manifest = write_splits(benchmark, tmp_path / "data", tmp_path / "sealed", Sizes(), 0)
     assert (manifest.splits["train"].items, manifest.splits["train"].near_copies) == (6177, 2)
     assert manifest.licence == "CC-BY-NC-SA-4.0, non-commercial"
+
+
+@pytest.mark.slow
+def test_a_run_on_a_folder_of_files_in_the_authors_layout(tmp_path: Path) -> None:
+    data = tmp_path / "data" / "financeiq" / "test"
+    data.mkdir(parents=True)
+    for subject in SUBJECTS:
+        rows = [f"{n},{subject}的第{n}题是什么？,一{n},二{n},三{n},四{n},{'ABCD'[n % 4]}" for n in range(12)]
+        (data / f"{subject}.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    asked_for = [
+        "--benchmark",
+        "FinanceIQ_gen",
+        "--data-dir",
+        tmp_path / "data",
+        "--budget",
+        "20m",
+        "--max-trials",
+        "1",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fake_run", *asked_for, "--plain", "--run-dir", tmp_path / "runs"],
+        cwd=raw_data.ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TUNEWRIGHT_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode in (0, 3), done.stderr
+    report = json.loads(next((tmp_path / "runs").glob("*/report.json")).read_text())
+    assert "non-commercial" in next((tmp_path / "runs").glob("*/data/manifest.json")).read_text()
+    assert report["test"]["zero_shot"]["n"] == 30
+    assert report["test"]["zero_shot"]["others"]["accuracy_ftdojo"]["n"] == 30
 
 
 def asked(subject: str) -> Item:
