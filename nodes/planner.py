@@ -7,6 +7,7 @@ from memory.records import Plan
 from memory.state import Changes, State, asked_to_end, open_wishes, seconds_left, trials_left
 from nodes.deps import Deps
 from tools.benchmarks.splits import read_items
+from tools.lengths import row_tokens
 from tools.proposers import brief as costs
 from tools.proposers.brief import Brief, Stop
 
@@ -36,9 +37,7 @@ def brief(state: State, deps: Deps) -> Brief:
     baseline, trials = state.get("baseline"), state.get("trials", [])
     assert baseline is not None, "the baseline comes first"
     items = read_items(deps.items("train"))
-    chars = [len(item.prompt) + len(item.answer) for item in items]
-    mean_tokens = costs.estimated_row_tokens(fmean(chars))
-    longest = round(costs.estimated_row_tokens(max(chars)))
+    tokens = [row_tokens(item.prompt, item.answer) for item in items]
     return Brief(
         task=state["task"],
         model=deps.model,
@@ -50,8 +49,8 @@ def brief(state: State, deps: Deps) -> Brief:
         seconds_left=seconds_left(state),
         trials_left=trials_left(state),
         train_rows=len(items),
-        row_tokens=costs.measured_row_tokens(trials) or mean_tokens,
-        longest_row=max(longest, costs.measured_longest_row(trials) or 0),
+        row_tokens=costs.measured_row_tokens(trials) or fmean(tokens),
+        longest_row=max(round(max(tokens)), costs.measured_longest_row(trials) or 0),
         answer_chars=fmean(len(item.answer) for item in items),
         generated=deps.benchmark.generated,
         closed_answers=deps.benchmark.closed_answers,

@@ -8,7 +8,7 @@ import pytest
 from memory.errors import InputError
 from tests.own_tasks import labelled, prompts, questions, said, splits_of, task_of, write_rows
 from tools.benchmarks.benchmark import Item
-from tools.lengths import room_for, shots_that_fit
+from tools.lengths import room_for, row_tokens, shots_that_fit, tokens_of
 from tools.own_task.survey import load, looks_misread
 
 
@@ -190,3 +190,9 @@ def test_the_room_for_an_answer_comes_from_the_longest_gold(tmp_path: Path) -> N
     assert task_of(tmp_path, [*questions(40), {"question": "?", "answer": "word " * 100}]).max_new_tokens > 200
     assert room_for("123456789") >= 9, "each digit may be a token"
     assert task_of(tmp_path, questions(40), max_new_tokens=5).max_new_tokens == 5
+
+
+def test_chinese_is_estimated_by_the_letter() -> None:
+    # The embedded model's tokenizer takes 10 tokens for these six letters.
+    assert 10 <= tokens_of("银行不是企业") <= 12
+    assert row_tokens("x" * 320, "") < row_tokens("题" * 320, "") - 500

@@ -4,9 +4,9 @@ import pytest
 
 from memory.records import Plan
 from tests.proposer_world import MODEL, World
+from tools.lengths import row_tokens
 from tools.proposers.brief import (
     Stop,
-    estimated_row_tokens,
     measured_longest_row,
     measured_overhead,
     measured_row_tokens,
@@ -61,7 +61,7 @@ def test_a_trial_costs_its_fixed_part_and_its_tokens() -> None:
 
 
 def test_rows_are_estimated_on_the_long_side() -> None:
-    assert estimated_row_tokens(320) == pytest.approx(136)
+    assert row_tokens("x" * 300, "y" * 20) == pytest.approx(136)
 
 
 @pytest.mark.parametrize(

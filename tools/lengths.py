@@ -17,13 +17,22 @@ BYTES_PER_TOKEN = 2.0
 SPARE_TOKENS = 8
 """Beside the longest gold: its end, and a little more."""
 
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+TOKENS_PER_UNSPACED = 2.0
+"""Of a letter or sign of a script without spaces: the embedded model's tokenizer takes 1.7 for the Chinese of
+FinanceIQ on average, others less. With this, 1 % of its 7,123 prompts are longer than 1.2 times the estimate."""
+
+_UNSPACED = re.compile("[\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uff00-\uffef]")
 
 
 def tokens_of(text: str) -> float:
-    """Tokens of a text, about; scripts without spaces count each character."""
+    """Tokens of a text, about; scripts without spaces are counted by the letter."""
     unspaced = len(_UNSPACED.findall(text))
-    return unspaced + (len(text) - unspaced) / CHARS_PER_TOKEN
+    return TOKENS_PER_UNSPACED * unspaced + (len(text) - unspaced) / CHARS_PER_TOKEN
+
+
+def row_tokens(prompt: str, answer: str) -> float:
+    """Tokens of a training row under a chat template, about."""
+    return tokens_of(prompt) + tokens_of(answer) + TEMPLATE_TOKENS
 
 
 def room_for(gold: str) -> int:

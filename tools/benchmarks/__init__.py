@@ -7,8 +7,19 @@ from memory.records import OwnTask, Task
 from tools.benchmarks.aime import AIME24, AIME25
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.bioprobench.err import ERR
+from tools.benchmarks.bioprobench.gen import GEN
+from tools.benchmarks.bioprobench.ordering import ORD
+from tools.benchmarks.bioprobench.pqa import PQA
 from tools.benchmarks.calendar_arithmetic import CALENDAR_ARITHMETIC
+from tools.benchmarks.chem_groups import CHEM_GROUPS
+from tools.benchmarks.chem_rings import CHEM_RINGS
+from tools.benchmarks.chemcotbench.mol_edit import MOL_EDIT
+from tools.benchmarks.chemcotbench.mol_opt import MOL_OPT
+from tools.benchmarks.chemcotbench.mol_und import MOL_UND
+from tools.benchmarks.chemcotbench.reaction import REACTION
 from tools.benchmarks.family_relationships import FAMILY_RELATIONSHIPS
+from tools.benchmarks.finance_iq import FINANCE_IQ
 from tools.benchmarks.isomorphic_strings import ISOMORPHIC_STRINGS
 from tools.benchmarks.needle_haystack import NEEDLE_HAYSTACK
 from tools.benchmarks.panorama.noc4pc import NOC4PC
@@ -32,8 +43,19 @@ BENCHMARKS: dict[str, Benchmark] = {
         SPELL_BACKWARD,
         NEEDLE_HAYSTACK,
         WORD_SEQUENCE_REVERSAL,
+        CHEM_RINGS,
+        CHEM_GROUPS,
         AIME24,
         AIME25,
+        MOL_UND,
+        MOL_EDIT,
+        MOL_OPT,
+        REACTION,
+        FINANCE_IQ,
+        GEN,
+        ORD,
+        ERR,
+        PQA,
         PAR4PC,
         PI4PC,
         NOC4PC,

@@ -80,7 +80,7 @@ class Brief(Record):
     train_rows: int = Field(ge=0)
     """Rows of the training split."""
     row_tokens: float = Field(gt=0)
-    """Mean tokens of a training row, template included: `estimated_row_tokens`, or `measured_row_tokens`."""
+    """Mean tokens of a training row, template included: estimated (`tools/lengths.py`), or `measured_row_tokens`."""
     longest_row: int = Field(ge=1)
     """Tokens of the longest training row: estimated or measured."""
     closed_answers: tuple[str, ...] | None = None
@@ -196,11 +196,6 @@ def cost_of(training: TrainingRecipe) -> float:
     """Seconds per token against LoRA with eight rows in memory at once."""
     at_once = max((rows for rows in MICRO_COST if rows <= training.micro_batch), default=1)
     return METHOD_COST[training.method] * MICRO_COST[at_once]
-
-
-def estimated_row_tokens(chars: float) -> float:
-    """Tokens of a row of `chars` characters (prompt and answer) under a chat template, before a tokenizer saw it."""
-    return chars / CHARS_PER_TOKEN + TEMPLATE_TOKENS
 
 
 def measured_row_tokens(trials: Sequence[Trial]) -> float | None:
