@@ -8,13 +8,16 @@ PY := .venv/bin/python
 # Tests without engines share the cores. A real engine takes all of them, so those tests run one after the other.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check bench dojo setup app-environment engines lock
+.PHONY: help app run test test-fast check bench dojo setup app-environment engines lock
 
 help:  ## this list
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: engines  ## fine-tune the embedded model end to end and print the result
 	@$(PY) -m graph.run $(ARGS)
+
+app: app-environment  ## the page: start, watch and steer runs in a browser
+	@$(PY) app.py $(APP)
 
 test: engines  ## all tests, with the real engines
 	@$(PY) -m pytest $(SIDE_BY_SIDE) -m "not engine" && quick=passed || quick=failed; \

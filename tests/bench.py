@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests import bench_checkpointer, bench_estimates, bench_serving, bench_training
+from tests import bench_checkpointer, bench_estimates, bench_page, bench_serving, bench_training
 
 DEFAULT_RUN = ("--benchmark", "syllogism", "--base-model", "smollm2", "--budget", "14m")
 """What `make run` does."""
@@ -36,6 +36,8 @@ def main() -> None:
     """Print every table; nothing else should be running."""
     print("Checkpoints, beside LangGraph's SQLite saver", flush=True)
     bench_checkpointer.main()
+    print("\nThe page: an update of the run view with 500 trials and 50,000 losses", flush=True)
+    bench_page.main()
     print("\nServing, a swap beside a start", flush=True)
     bench_serving.main()
     print("\nTraining, beside a bare axolotl train", flush=True)

@@ -94,8 +94,9 @@ def chromium() -> Iterator[Browser]:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("needs Chromium: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield browser

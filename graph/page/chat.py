@@ -83,7 +83,7 @@ def layout(shell: Shell) -> None:
         made = Offer(secrets.token_hex(8), heard.request) if heard.request else None
         token = made.token if made else ""
         said = (*before, Exchange(run or "", time.time(), text[:LONGEST], heard.answer, token))
-        return ["", said, made, gr.update(visible=made is not None), *follow(run, said, NOTHING)]
+        return [said, made, gr.update(visible=made is not None), *follow(run, said, NOTHING)]
 
     def follow(run: str | None, said: tuple[Exchange, ...], seen: Shown) -> list[Any]:
         return drawn(shell.place.read(run) if run else None, said, seen)
@@ -95,8 +95,10 @@ def layout(shell: Shell) -> None:
         moved = tuple(each._replace(run=run) if each.token == made.token else each for each in said)
         return [gr.update(choices=shell.place.ids(), value=run), gr.update(visible=False), moved]
 
-    outcome = [sentence, here, offer, offered, *view]
+    outcome = [here, offer, offered, *view]
     listen([sentence.submit], say, [sentence, shell.run, here, shown], outcome, limit=1)
+    # In the browser and at once: an answer that comes late must not wipe out what is being written by then.
+    sentence.submit(None, None, [sentence], js="() => ''", api_visibility="private")
     for button in (*buttons, approve, decline):
         listen([button.click], say, [button, shell.run, here, shown], outcome, limit=1)
     listen([start.click], begin, [offer, here], [shell.run, offered, here], limit=1)

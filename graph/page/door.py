@@ -10,13 +10,19 @@ from collections.abc import Collection
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FREE_TRIES = 5
 """Wrong passwords in a row that cost no wait."""
 LONGEST_WAIT_SECONDS = 60.0
+HEADERS = {
+    "content-security-policy": "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; frame-ancestors 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+}
+"""Whatever stands in a page, a browser fetches nothing from elsewhere; Gradio's own scripts need the rest."""
 
 
 class Throttle:
@@ -59,7 +65,7 @@ class Door:
             await (self.app if scope["type"] == "lifespan" else say(HTTPStatus.FORBIDDEN, ""))(scope, receive, send)
             return
         refusal = self.refusal(scope, Headers(scope=scope))
-        await (refusal or self.app)(scope, receive, self.listening(send) if is_login(scope) else send)
+        await (refusal or self.app)(scope, receive, self.listening(send, is_login(scope)))
 
     def refusal(self, scope: Scope, headers: Headers) -> PlainTextResponse | None:
         """Why this request goes no further; None where it may."""
@@ -78,12 +84,16 @@ class Door:
             return answer
         return None
 
-    def listening(self, send: Send) -> Send:
-        """`send`, which also tells the throttle of a login that succeeded."""
+    def listening(self, send: Send, login: bool) -> Send:
+        """`send`, which forbids the browser to ask others, and tells the throttle of a login that succeeded."""
 
         async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == HTTPStatus.OK:
-                self.throttle.succeeded()
+            if message["type"] == "http.response.start":
+                if login and message["status"] == HTTPStatus.OK:
+                    self.throttle.succeeded()
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         return sent
