@@ -64,7 +64,12 @@ def planning_of(given: Mapping[str, Any], access: Access) -> Planning:
 
 
 def check_access(planning: Planning, access: Access) -> None:
-    """Raises InputError where OpenAI's own server is to be asked without a key."""
+    """Raises InputError where OpenAI's own server is to be asked without a key, and where a run that goes on would send
+    a key to an address that the environment does not name."""
+    kept = planning.base_url
+    if planning.planner == "llm" and access.key and not access.base_url and kept != OPENAI_URL:
+        way_out = f"Set OPENAI_BASE_URL={kept} if your key belongs there, or unset OPENAI_API_KEY."
+        raise InputError(f"the run asks models at {kept}, and OPENAI_BASE_URL is not set", way_out)
     if planning.planner == "llm" and not access.key and url_of(planning, access) == OPENAI_URL:
         named = [name for name in models_of(planning) if name != LOCAL]
         if named:

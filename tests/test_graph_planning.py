@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph.arguments import parse
-from graph.planning import says
+from graph.planning import access_of, check_access, says
 from graph.settings import Settings
 from memory.errors import InputError
 from memory.records import Price
@@ -67,6 +67,14 @@ def test_what_cannot_be_is_one_clear_line(line: str, environment: dict[str, str]
         parsed(line, environment)
     assert says in str(raised.value)
     assert "pass" not in raised.value.message
+
+
+def test_a_key_goes_to_no_address_that_the_environment_does_not_name() -> None:
+    planning = parsed("--planner-model qwen", SERVER).task().planning
+    with pytest.raises(InputError, match=r"Set OPENAI_BASE_URL=http://127\.0\.0\.1:8000/v1"):
+        check_access(planning, access_of(KEY))
+    check_access(planning, access_of({}))
+    check_access(planning, access_of(KEY | {"OPENAI_BASE_URL": "http://127.0.0.1:9000/v1"}))
 
 
 def test_a_run_that_exists_keeps_who_plans_it() -> None:

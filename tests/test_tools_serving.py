@@ -291,8 +291,12 @@ def test_the_real_server_swaps_with_proof_and_tokenizes_as_it_serves(tmp_path: P
             server.load(tmp_path / "empty")
         server.load(base)
         body = {"model": "model", "messages": TALK, "max_tokens": 4, "temperature": 0}
-        usage = Client(server.socket).post("/v1/chat/completions", body)["usage"]
-        assert usage["prompt_tokens"] == len(server.tokenize(TALK))
+        client = Client(server.socket)
+        whole = client.post("/v1/chat/completions", body)
+        assert whole["usage"]["prompt_tokens"] == len(server.tokenize(TALK))
+        events = list(client.stream("/v1/chat/completions", body | {"stream": True}))
+        bits = [choice["delta"].get("content") or "" for event in events for choice in event["choices"]]
+        assert "".join(bits) == whole["choices"][0]["message"]["content"]
         assert server.starts == 1
 
 

@@ -21,9 +21,10 @@ def lessons_of_earlier_runs(folder: RunFolder, task: Task) -> tuple[str, ...]:
     version, which cannot be read, is left out: it is no part of this run.
     """
     began = manifest_path(folder.data).stat().st_mtime
-    found = []
-    for path in sorted(folder.root.parent.glob("*/report.json"), key=lambda path: path.stat().st_mtime, reverse=True):
-        if path.parent == folder.root or path.stat().st_mtime >= began:
+    found: list[str] = []
+    reports = {path: path.stat().st_mtime for path in folder.root.parent.glob("*/report.json")}
+    for path in sorted(reports, key=reports.__getitem__, reverse=True):
+        if reports[path] >= began or len(found) == RUNS:
             continue
         try:
             report = read_record(path, RunReport)
@@ -31,7 +32,7 @@ def lessons_of_earlier_runs(folder: RunFolder, task: Task) -> tuple[str, ...]:
             continue
         if report.task.benchmark == task.benchmark or report.task.base_model == task.base_model:
             found.append(told(report))
-    return tuple(found[:RUNS])
+    return tuple(found)
 
 
 def told(report: RunReport) -> str:
