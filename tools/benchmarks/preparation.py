@@ -65,6 +65,15 @@ def installed(python: Path) -> set[str]:
     return {f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, _, version in pairs}
 
 
+def present(extra: str) -> bool:
+    """Whether the interpreter that runs this has a pinned package."""
+    name, _, version = extra.partition("==")
+    try:
+        return metadata.version(name) == version
+    except metadata.PackageNotFoundError:
+        return False
+
+
 def refusal(benchmark: str, extra: str) -> SetupError:
     """What a grader raises without its package."""
     return SetupError(
