@@ -127,7 +127,7 @@ def test_a_saved_task_stands_beside_a_copy_of_its_data_and_can_be_started(upload
         ("rows.jsonl", b"a,b\n1,2\n", "is named like JSON and holds CSV"),
         ("rows.csv", b'{"a": 1}\n', "is named like CSV and holds JSON"),
         ("rows.csv", b"PAR1....PAR1", "is named like CSV and holds Parquet"),
-        ("rows.csv", gzip.compress(b"a,b\n1,2\n"), "holds binary data"),
+        ("rows.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "holds binary data"),
         ("rows.jsonl", pickle.dumps({"a": 1}), "holds binary data"),
         ("rows.parquet", b"PAR1....PAR1", "is no readable Parquet file"),
     ],

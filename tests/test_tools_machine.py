@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory.errors import TrialError
-from tools.machine import free_machine_memory, processor, processors
+from tools.machine import machine_memory, processor, processors
 
 CPUINFO = """processor\t: 0
 model name\t: AMD EPYC
@@ -26,6 +26,7 @@ def test_a_processor_is_named_with_what_multiplies_bf16() -> None:
 
 
 def test_memory_that_the_kernel_does_not_tell_is_an_error() -> None:
-    assert free_machine_memory("MemTotal: 9 kB\nMemAvailable:  3 kB\n") == 3072
-    with pytest.raises(TrialError, match="does not say how much memory is free"):
-        free_machine_memory("MemTotal: 9 kB\n")
+    assert machine_memory("MemTotal: 9 kB\nMemAvailable:  3 kB\n") == 3072
+    assert machine_memory("MemTotal: 9 kB\nMemAvailable:  3 kB\n", "MemTotal") == 9216
+    with pytest.raises(TrialError, match=r"does not say how much memory there is \(MemAvailable\)"):
+        machine_memory("MemTotal: 9 kB\n")
