@@ -98,17 +98,21 @@ def test_a_no_with_a_wish_drops_the_plan_and_the_next_one_carries_it(tmp_path: P
     assert run.worked.count(("data_engineer", 1)) == 1
 
 
-def test_a_plain_no_is_not_answered_with_the_same_plan(tmp_path: Path) -> None:
+def test_a_plain_no_is_answered_with_no_plan_that_was_seen_before(tmp_path: Path) -> None:
     run = begun(tmp_path, approve="plan", budget=Budget(seconds=1800, max_trials=1))
-    first = waiting(run).plan
-    post(run.folder, "no")
-    second = waiting(run).plan
-    assert (second.data, second.training) != (first.data, first.training)
+    seen: list[Plan] = []
+    for answer in ("no, use fewer epochs", "no", "no"):
+        seen.append(waiting(run).plan)
+        post(run.folder, answer)
+    seen.append(waiting(run).plan)
+    assert [plan.wishes for plan in seen] == [(), (1,), (), ()]
+    recipes = [(plan.data, plan.training) for plan in seen]
+    assert all(recipe not in recipes[:place] for place, recipe in enumerate(recipes))
     post(run.folder, '{"approve": true, "text": "stop after this trial"}')
     state, _ = run.go_on()
     assert state["wishes"][-1].text == "yes, stop after this trial"
-    assert state["declined"] == [first]
-    assert [trial.plan for trial in state["trials"]] == [second]
+    assert [one.plan for one in state["declined"]] == seen[:3]
+    assert [trial.plan for trial in state["trials"]] == seen[3:]
 
 
 def test_an_answer_while_the_process_waits_is_taken_at_once(tmp_path: Path) -> None:
@@ -260,7 +264,7 @@ def test_a_letter_that_was_read_before_a_kill_is_not_read_twice(tmp_path: Path) 
         ("make it better", "'make it better' is not understood. What can be said: yes / no"),
         ("go back to trial 7", "there is no trial 7 to go back to. No trial has ended yet."),
         ("go on", "nobody asked the run to end"),
-        ("budget 1s", "a budget of 1s is spent"),
+        ("budget 0.2s", "a budget of 0s leaves no time"),
         ("learning rate -1", "is not understood"),
         ("dropout 7", "'7' is no value for plan.lora_dropout"),
         ("", "nothing was said"),
