@@ -202,5 +202,7 @@ def test_a_whole_run_on_a_folder_of_raw_data_reports_all_measures_and_the_licenc
     report = (folder / "report.md").read_text()
     assert "licence CC-BY-NC-4.0, non-commercial" in report
     assert "| macro_f1_ftdojo |" in report
-    assert "licence CC-BY-NC-4.0, non-commercial" in (folder / "model" / "README.md").read_text()
+    card = (folder / "model" / "README.md").read_text()
+    assert "licence CC-BY-NC-4.0, non-commercial" in card
+    assert "## Other measures" in card
     assert json.loads((folder / "task.json").read_text())["data_dir"] == str(store.given)
