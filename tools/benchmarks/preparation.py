@@ -35,18 +35,8 @@ def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:
         return
     say(f"{benchmark.name}: installing {', '.join(missing)} beside {python}")
     log.unlink(missing_ok=True)
-    argv: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--python",
-        python,
-        *missing,
-    ]
+    options: list[str | Path] = ["--quiet", "--no-deps", "--python", python]
+    argv = [sys.executable, "-m", "uv", "pip", "install", *options, *missing]
     if process.run(argv, log=log, env=pip_settings(), timeout_s=INSTALL_SECONDS, installing=True) != 0:
         raise SetupError(
             f"{benchmark.name} needs {', '.join(missing)}, which could not be installed: {complaint(log)}",
