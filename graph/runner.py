@@ -66,6 +66,7 @@ def start(
     Raises InputError where the task cannot be begun, and whatever stopped the run otherwise; after that, `resume`.
     """
     workshop = prepare(task)
+    workshop.fetch()
     made(folder.root, mode=0o700)
     write_record(folder.task, task)
     return resume(folder, lambda _: workshop, listeners, patience)

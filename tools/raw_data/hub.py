@@ -102,9 +102,7 @@ def refusal(file: RawFile, looked_at: str, error: Exception) -> InputError:
     if isinstance(error, HfHubHTTPError) and error.response is not None:
         why = f"the hub answered {error.response.status_code} for {source.repository} at {source.revision[:8]}"
     else:
-        why = (
-            f"the hub cannot be reached ({type(error).__name__}) to fetch {source.repository} at {source.revision[:8]}"
-        )
+        why = f"the hub, which has it as {source.repository} at {source.revision[:8]}, cannot be reached"
     return InputError(f"{missing}, and {why}", f"Go online and try again; or {own}.")
 
 
