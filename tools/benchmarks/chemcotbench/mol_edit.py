@@ -107,10 +107,10 @@ def grade(output: str, item: Item) -> Graded:
 
 
 def item_of(question: rows.Question) -> Item | None:
-    """The item; None for a row that does not say which molecule is to be edited."""
+    """The item; None for a row that does not say which molecule is to be edited, or has no reference edit."""
     named = _SOURCE.search(question.query)
     source = question.text("source") or (named[1] if named else "")
-    if not source:
+    if not source or not question.gold:
         return None
     asked = Question(
         subtask=cast(Subtask, question.subtask),
@@ -155,7 +155,7 @@ MOL_EDIT = Benchmark(
     ),
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
-    drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    drawn_from=rows.drawn_from(VIEWS, item_of, from_log, grade),
     items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )

@@ -153,7 +153,7 @@ MOL_OPT = Benchmark(
     ),
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
-    drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    drawn_from=rows.drawn_from(VIEWS, item_of, from_log, grade),
     items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )
