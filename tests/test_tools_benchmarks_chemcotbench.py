@@ -230,6 +230,8 @@ def test_without_its_oracle_an_item_is_refused_and_never_scores_0() -> None:
             scorer('{"Final Target Molecule": "CCC"}', question)
     with pytest.raises(InputError, match="classifier of DRD2 binding"):
         mol_opt.score("CCC", question)
+    with pytest.raises(InputError, match="drd items need a classifier"):
+        mol_opt.item_of(rows.Question(id="a", subtask="drd", query="Source Molecule: CCO"))
     assert {view.subtask for view in mol_opt.VIEWS} == {"logp", "qed", "solubility"}
 
 
@@ -354,6 +356,20 @@ def test_a_training_row_has_its_reasoning_as_a_column_and_scores_1() -> None:
     assert item is not None
     assert item.columns == {"reasoning": "Step 1 ..."}
     assert MOL_UND.grade(item.answer, item).score == 1
+
+
+def test_training_rows_may_lack_their_reasoning_and_the_name_of_their_subtask(tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path / "cache")
+    for view in reaction.VIEWS:
+        for file in view.training:
+            raw_data.put(
+                store, file, [{"id": 7, "query": f"{view.subtask}?", "gt": "CCO", "struct_cot": None, "meta": None}]
+            )
+    items = list(REACTION.located(store).draw("train", 0))
+    assert [(item.id, item.answer) for item in items] == [
+        ("fs-7", '{"Major Product": "CCO"}'),
+        ("rcr-7", '{"SMILES": "CCO"}'),
+    ]
 
 
 def test_a_training_row_whose_answer_is_wrong_is_left_out(tmp_path: Path) -> None:

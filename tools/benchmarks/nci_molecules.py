@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from memory.errors import SetupError
@@ -31,7 +31,7 @@ COUNTS = tuple(str(count) for count in range(7))
 Question = tuple[str, str, int]
 """Subset, question, answer."""
 Ask = Callable[[str, random.Random], Sequence[Question]]
-"""`ask(smiles, random)`: questions about a molecule, the best one first."""
+"""`ask(smiles, random)`: questions about a molecule; the first is asked of every molecule before anybody's second."""
 
 
 def molecules_of(split: Split) -> list[str]:
@@ -69,13 +69,10 @@ def make(name: str, title: str, ask: Ask) -> Benchmark:
         drawn = list(molecules_of(split))
         order.shuffle(drawn)
         asked = [ask(smiles, order) for smiles in drawn]
-        # The first question of every molecule comes before anybody's second one.
-        for turn, questions in enumerate(zip_longest(*asked)):
-            for place, question in enumerate(questions):
-                if question and str(question[-1]) in COUNTS:
-                    subset, prompt, count = question
-                    name_of = f"{split}-{turn}-{place}"
-                    yield Item(id=name_of, prompt=prompt, answer=str(count), subset=subset, reference="{}")
+        questions = chain.from_iterable(zip_longest(*asked))
+        for number, (subset, prompt, count) in enumerate(filter(None, questions)):
+            if str(count) in COUNTS:
+                yield Item(id=f"{split}-{number}", prompt=prompt, answer=str(count), subset=subset, reference="{}")
 
     parse = closed(COUNTS)
 

@@ -176,7 +176,7 @@ def _figure(subtask: Subtask) -> str:
 def item_of(question: rows.Question) -> Item | None:
     """The item; None for a training row whose gold is missing, or is no count where one is asked for."""
     kind = cast(Subtask, question.subtask)
-    gold = question.gold or str((replies.authors(question.struct_cot) or {}).get(KEYS[kind][0], ""))
+    gold = question.gold or str((replies.authors(question.struct_cot or "") or {}).get(KEYS[kind][0], ""))
     if not gold or (kind in COUNTS and not _COUNT.fullmatch(gold)):
         return None
     return Item(

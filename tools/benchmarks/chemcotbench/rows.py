@@ -33,23 +33,24 @@ LICENCE = "MIT (the authors' logs: CC BY 4.0)"
 class Question(BaseModel):
     """A row as the hub has it; what else stands there is passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     id: str
-    subtask: str
+    subtask: str = ""
+    """Missing in some training rows; there the file says it."""
     query: str
     """The prompt, whole."""
     gt: str | int | None = None
     """The gold; missing where the benchmark has none, and in most training rows."""
     meta: dict[str, JsonValue] = Field(default_factory=dict)
-    struct_cot: str = ""
-    """The reasoning of a training row."""
+    struct_cot: str | None = None
+    """The reasoning of a training row; one in eight has none."""
 
     @field_validator("meta", mode="before")
     @classmethod
     def _parsed(cls, value: object) -> object:
         """The hub has it as JSON in a text."""
-        return json.loads(value) if isinstance(value, str) else value
+        return (json.loads(value) if isinstance(value, str) else value) or {}
 
     @property
     def gold(self) -> str:
