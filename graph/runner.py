@@ -144,6 +144,7 @@ def assemble(
 ) -> Deps:
     """The nodes' tools for this run. The splits are written at its start and verified at each resume."""
     benchmark = benchmarks.of(task, workshop.store)
+    guards = tuple(benchmarks.get(name, workshop.store) for name in task.guards)
     events = Events(folder.events, tuple(listeners))
     fresh = not manifest_path(folder.data).exists()
     splits = write_splits(benchmark, folder.data, folder.sealed, workshop.sizes, task.seed)
@@ -160,11 +161,17 @@ def assemble(
         engines=workshop.engines,
         locks=workshop.locks,
         device=workshop.device,
-        server=Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device),
+        server=Server(
+            workshop.engines.vllm,
+            workshop.model,
+            folder.server,
+            device=workshop.device,
+            max_model_len=max(each.window for each in (benchmark, *guards)),
+        ),
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
         propose=workshop.propose,
-        guards=tuple(benchmarks.get(name, workshop.store) for name in task.guards),
+        guards=guards,
         ledger=Ledger(database, folder),
         events=events,
     )

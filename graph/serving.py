@@ -20,7 +20,7 @@ from tools import process
 from tools.engines.contract import REPOSITORY, Engine, worker_env
 from tools.engines.vllm.client import Client
 from tools.handover import HOST, SERVED_AS, serve_arguments, serve_environment
-from tools.serving import SERVED_NAME, WINDOW, Server, reason
+from tools.serving import SERVED_NAME, Server, reason
 
 FINISHED = 0
 START_SECONDS = 900.0
@@ -42,7 +42,7 @@ def serve(settings: Settings, equip: Equip) -> int:
     log = run.folder.root / "endpoint" / "run.log"
     log.unlink(missing_ok=True)
     engine = workshop.engines.vllm
-    argv = serve_arguments(engine.python, run.folder.model, workshop.device, settings.port)
+    argv = serve_arguments(engine.python, run.folder.model, workshop.device, settings.port, run.report.window)
     env = worker_env(engine) | serve_environment(workshop.device)
     say(f"starting the server, which takes up to a minute; its log is {log}")
     with process.start(argv, log=log, cwd=REPOSITORY, env=env) as server:
@@ -97,7 +97,7 @@ def directions(port: int, run: Finished) -> list[str]:
     body = json.dumps({"model": SERVED_AS, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 64})
     return [
         f"trial {run.winner.number} of run {run.folder.id} is served at {url} as the model {SERVED_AS!r}, "
-        f"{WINDOW} tokens of context. Try it:",
+        f"{run.report.window} tokens of context. Try it:",
         f"curl {url}/chat/completions -H 'Content-Type: application/json' -d '{body}'",
         "Ctrl-C ends it.",
     ]

@@ -157,7 +157,8 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         lineage=report.lineage(state, splits, dict(deps.locks), forked_from=origin_of(deps)),
         data=f"{deps.splits.source}, licence {deps.splits.licence}",
         findings=read_findings(deps.folder.data),
-        serve=handover.serve_command(deps.engines.vllm.python, model, deps.device),
+        serve=handover.serve_command(deps.engines.vllm.python, model, deps.device, deps.server.max_model_len),
+        window=deps.server.max_model_len,
     )
     handover.write_report(deps.folder, written)
     if best is not None:

@@ -18,6 +18,7 @@ from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import Manifest, read_held_out, split_path, verify
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
+from tools.estimates import ITEM_SCORE
 from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
@@ -157,7 +158,8 @@ class Deps:
     ) -> list[Outcome]:
         """Several graded outputs to each item, by the base model or the trial `number`. Raises TrialError CONFIG."""
         weights = self.base_weights if number is None else self.weights_of(trials, number)
-        asked = replace(self.benchmark, samples=samples, temperature=temperature)
+        # The outcomes are wanted, and no figures over all of them.
+        asked = replace(self.benchmark, samples=samples, temperature=temperature, measure=ITEM_SCORE, others=())
         parts = [content_sha256(weights), f"{samples} {temperature}", *(item.model_dump_json() for item in items)]
         content = "\n".join(parts)
         folder = made(self.folder.samples / hashlib.sha256(content.encode()).hexdigest()[:16])

@@ -44,7 +44,7 @@ GUARD_SIZES = Sizes(train=50, validation=200, test=2)
 def prompts(split: Split, items: Path, examples: Path, benchmark: Benchmark) -> list[Evaluation]:
     """The two ways to ask an untouched model: without worked examples, and with as many as fit, SHOTS at most."""
     first = list(islice(read_rows(examples, Item), SHOTS))
-    shots = shots_that_fit(SHOTS, read_items(items), first, benchmark.max_new_tokens)
+    shots = shots_that_fit(SHOTS, read_items(items), first, benchmark.max_new_tokens, benchmark.window)
     return [
         Evaluation(name="zero_shot", split=split, items=str(items)),
         Evaluation(name="few_shot", split=split, items=str(items), shots=shots, examples=str(examples)),

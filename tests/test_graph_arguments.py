@@ -34,6 +34,16 @@ def test_a_new_run_with_everything(tmp_path: Path) -> None:
     assert task.metric
 
 
+def test_raw_data_lies_where_the_option_says_or_else_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    named = parse(["--benchmark", "aiw", "--data-dir", str(tmp_path / "mine")], HOME | {"TUNEWRIGHT_DATA": "/"})
+    assert named.task().data_dir == str(tmp_path / "mine")
+    assert parse(["--benchmark", "aiw"], HOME | {"TUNEWRIGHT_DATA": str(tmp_path)}).task().data_dir == str(tmp_path)
+    assert parse(["--benchmark", "aiw"], HOME).task().data_dir is None
+    with pytest.raises(InputError, match="is no folder"):
+        parse(["--benchmark", "aiw", "--data-dir", str(tmp_path / "none")], HOME)
+
+
 def test_the_names_that_users_of_ft_agent_know(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text("{}\n")

@@ -5,13 +5,18 @@ import hashlib
 import subprocess
 import sys
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
 from memory.errors import InputError
+from tests.raw_data import put
+from tests.test_tools_benchmarks_tablebench import analysis
 from tools.benchmarks import BENCHMARKS, get
 from tools.benchmarks.__main__ import main
 from tools.benchmarks.benchmark import Benchmark, Item, Split
+from tools.benchmarks.preparation import install
+from tools.raw_data.store import Store
 
 GENERATED = {name: benchmark for name, benchmark in BENCHMARKS.items() if not benchmark.fixed}
 EVERY = pytest.mark.parametrize("benchmark", GENERATED.values(), ids=GENERATED.keys())
@@ -107,3 +112,42 @@ def test_the_command_shows_what_the_scorer_does(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.count("\n") == 1 + len(BENCHMARKS)
     assert main(["show", "nope"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def command(*words: str, home: Path) -> tuple[int, str, str]:
+    """`python -m tools.benchmarks` as a process of its own, without a network."""
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.benchmarks", *words],
+        cwd=Path(__file__).parents[1],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_packages_of_a_benchmark_that_are_there_are_not_installed_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    for benchmark in BENCHMARKS.values():
+        install(benchmark, Path(sys.executable), tmp_path / "log", said.append)
+    assert said == [], "the packages of all benchmarks belong to the development environment"
+
+
+def test_raw_data_is_made_ready_from_a_folder_and_missed_in_one_line(tmp_path: Path) -> None:
+    store = Store(tmp_path / "raw", tmp_path / "cache")
+    benchmark = get("tablebench_data_analysis", store)
+    put(store, benchmark.held_out[0], map(analysis, range(40)))
+    put(store, benchmark.training[0], [analysis(number) | {"response": "Final Answer: 1"} for number in range(50, 60)])
+    code, out, err = command("prepare", "tablebench_data_analysis", "--data-dir", str(store.given), home=tmp_path)
+    assert code == 0, err
+    assert "TableBench, TableBench_TCoT.jsonl: 40 rows of about" in err
+    assert [line.split()[:2] for line in out.splitlines()[2:5]][2] == ["train", "10"]
+    code, out, err = command("show", "tablebench_data_analysis", home=tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "TableBench_TCoT.jsonl of TableBench is not on this machine" in err
+    _, out, _ = command("list", "--data-dir", str(store.given), home=tmp_path)
+    (line,) = (line for line in out.splitlines() if line.startswith("tablebench_data_analysis"))
+    assert line.endswith("yes")
+    assert "TableInstruct" in line

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,3 +179,30 @@ def test_validation_and_test_are_cut_from_the_shuffled_test_file_and_never_train
     held_out = [each.id for split in ("test", "validation") for each in drawn[split]]
     assert held_out != sorted(held_out)
     assert "noc4pc-10000-cl1" not in [each.id for each in drawn["train"]]
+
+
+@pytest.mark.slow
+def test_a_whole_run_on_a_folder_of_raw_data_reports_all_measures_and_the_licence(tmp_path: Path) -> None:
+    store = Store(tmp_path / "raw", tmp_path / "cache")
+    benchmark = get("panorama_noc4pc", store)
+    put(store, benchmark.held_out[0], [row(number, "tested") for number in range(60)])
+    put(store, benchmark.training[0], [row(number, "trained") for number in range(100, 300)])
+    argv = [sys.executable, "-m", "tests.fake_run", "--benchmark", benchmark.name, "--max-trials", "1"]
+    argv += ["--run-dir", str(tmp_path / "runs")]
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
+    root = Path(__file__).parents[1]
+    missing = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
+    assert missing.returncode == 2
+    assert "NOC4PC/test.parquet of PANORAMA: decisions of US patent examiners is not on this machine" in missing.stderr
+    assert missing.stderr.count("\n") == 1
+    argv += ["--data-dir", str(store.given)]
+    ended = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    (folder,) = (path for path in (tmp_path / "runs").iterdir() if (path / "report.md").exists())
+    report = (folder / "report.md").read_text()
+    assert "licence CC-BY-NC-4.0, non-commercial" in report
+    assert "| macro_f1_ftdojo |" in report
+    card = (folder / "model" / "README.md").read_text()
+    assert "licence CC-BY-NC-4.0, non-commercial" in card
+    assert "## Other measures" in card
+    assert json.loads((folder / "task.json").read_text())["data_dir"] == str(store.given)

@@ -70,6 +70,22 @@ def test_estimates_within_ten_per_cent(said: str, gold: str, ours: float, author
 
 
 @pytest.mark.parametrize(
+    ("said", "gold", "ours", "authors", "ftdojo"),
+    [
+        ("two rows are odd", "two rows are odd", 1, 1, 1),
+        ("The cat.", "cat", 2 / 3, 1, 2 / 3),  # the authors drop articles
+        ("3.14", "314", 0, 1, 0),
+        ("die Größe", "die Größe", 1, 1, 1),
+        ("...", "cat", 0, 0, 0),
+    ],
+)
+def test_overlap_of_texts(said: str, gold: str, ours: float, authors: float, ftdojo: float) -> None:
+    assert answers.overlap(said, gold) == pytest.approx(ours)
+    assert answers.overlap_authors(said, gold) == pytest.approx(authors)
+    assert answers.overlap_ftdojo(said, gold) == pytest.approx(ftdojo, abs=1e-6)
+
+
+@pytest.mark.parametrize(
     ("output", "ours", "authors", "ftdojo"),
     [
         ("I add.\nFinal Answer: 5", "5", "5", "5"),
@@ -168,7 +184,8 @@ def strict() -> None:
         ("plt.figure()\nplt.plot(df['people'])\nprint('done')", "line", (True, False, False)),
         ("plt.figure()\nplt.plot(df['city'], df['people'])", "bar", (False, False, True)),  # a line is no bar
         ("plt.figure()\nplt.scatter([1, 2], [5, 3])", "scatter", (True, True, False)),  # FT-Dojo keeps the order
-        ("plt.figure()\nplt.stackplot([0, 1], [3, 5])", "area", (True, True, False)),
+        ("plt.figure()\nplt.fill_between([0, 1], [3, 5])", "area", (True, True, False)),
+        ("plt.figure()\nplt.stackplot([0, 1], [3, 5])", "area", (True, False, False)),  # they count an edge twice
         ("import socket\nsocket.create_connection(('127.0.0.1', 80))", "bar", (False, False, False)),
         ("while True: pass", "bar", (False, False, False)),
     ],

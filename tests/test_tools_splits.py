@@ -85,3 +85,56 @@ def test_a_benchmark_with_too_few_questions_says_how_many_it_has(tmp_path: Path)
     few = replace(get("syllogism"), name="few", draw=draw)
     with pytest.raises(InputError, match="only 15 distinct validation questions beside the other splits, not 20"):
         write_splits(few, data, sealed, SMALL, 0)
+
+
+def fixed(rows: dict[Split, list[str]]) -> Benchmark:
+    """A benchmark with splits of its own: questions of twenty words."""
+
+    def draw(split: Split, seed: int) -> Iterator[Item]:
+        for name in rows[split]:
+            text = " ".join(f"{name}{word}" for word in range(20))
+            yield Item(id=f"{split}-{name}", prompt=text.replace("changed", ""), answer="?", reference="{}")
+
+    return replace(get("syllogism"), name="fixed", draw=draw, drawn_from=lambda store: draw, generated=False)
+
+
+def test_a_benchmarks_own_splits_are_taken_whole_and_lose_what_is_held_out_elsewhere(tmp_path: Path) -> None:
+    data, sealed = places(tmp_path)
+    rows: dict[Split, list[str]] = {
+        "test": ["a", "b", "c"],
+        "validation": ["c", "d", "e"],
+        "train": ["a", "e", "f", "f"],
+    }
+    manifest = write_splits(fixed(rows), data, sealed, Sizes(), 0)
+    ids = {split: [item.id for item in read_items(split_path(split, data, sealed))] for split in SPLITS}
+    assert ids["test"] == ["test-a", "test-b", "test-c"]
+    assert ids["validation"] == ["validation-d", "validation-e"]
+    assert ids["train"] == ["train-f"]
+    assert manifest.splits["validation"].overlap == {"test": 1}
+    assert manifest.splits["train"].overlap == {"test": 1, "validation": 1}
+    assert manifest.splits["train"].duplicates == 3
+    assert manifest.sizes == Sizes(train=1, validation=2, test=3)
+    assert write_splits(fixed(rows), data, sealed, Sizes(), 0) == manifest
+
+
+def test_training_rows_that_nearly_repeat_a_held_out_question_are_left_out(tmp_path: Path) -> None:
+    data, sealed = places(tmp_path)
+
+    def draw(split: Split, seed: int) -> Iterator[Item]:
+        for number in range(4):
+            words = [
+                f"{'held' if split != 'train' or number == 0 else 'own'}{number * 40 + word}" for word in range(40)
+            ]
+            words[0] = split
+            yield Item(id=f"{split}-{number}", prompt=" ".join(words), answer="?", reference="{}")
+
+    near = replace(fixed({}), draw=draw)
+    manifest = write_splits(near, data, sealed, Sizes(), 0)
+    assert manifest.splits["train"].near_copies == 1
+    assert [item.id for item in read_items(data / "train.jsonl")] == ["train-1", "train-2", "train-3"]
+
+
+def test_a_benchmark_without_training_rows_is_refused(tmp_path: Path) -> None:
+    data, sealed = places(tmp_path)
+    with pytest.raises(InputError, match="fixed has only 0 distinct train questions, and needs 1"):
+        write_splits(fixed({"test": ["a", "b"], "validation": ["c", "d"], "train": ["a"]}), data, sealed, Sizes(), 0)

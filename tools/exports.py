@@ -25,7 +25,6 @@ from tools.export_check import RULE, Compared, Form, ask_again
 from tools.handover import model_files, write_lock_files
 from tools.model_card import card
 from tools.report import RunReport
-from tools.serving import WINDOW
 
 TOKENIZER = re.compile(r"tokenizer.*|chat_template.*|special_tokens_map\.json|added_tokens\.json|vocab\..*|merges\.txt")
 WRITE_SECONDS = 3600.0
@@ -202,7 +201,7 @@ def worker(source: Source) -> contract.Engine:
 def describe(source: Source, form: Form, target: Path, model: str) -> None:
     """The card, the engines' lock files, and the trial's plan and configuration. Raises StorageError."""
     manifest = read_record(manifest_path(source.folder.data), Manifest)
-    use = USES[form].format(model=model, base=source.base.name, window=WINDOW)
+    use = USES[form].format(model=model, base=source.base.name, window=source.report.window)
     write_text(target / "README.md", card(source.report, source.winner, manifest, use))
     write_lock_files(source.report.lineage.engines, target)
     trained = source.folder.trial(source.winner.number) / "train" / "axolotl.yml"

@@ -25,14 +25,14 @@ NOT_OF_THE_MODEL = frozenset({"card.json", "README.md"})
 """Files about the base model that lie among the weights, and would be taken for files about the tuned one."""
 
 
-def serve_arguments(python: Path, model: Path, device: str, port: int = PORT) -> list[str]:
+def serve_arguments(python: Path, model: Path, device: str, port: int = PORT, window: int = WINDOW) -> list[str]:
     """The command line of the endpoint, without its environment; `python` has vLLM."""
     argv = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     argv += ["--served-model-name", SERVED_AS, "--host", HOST, "--port", str(port)]
-    argv += ["--max-model-len", str(WINDOW), "--dtype", "bfloat16"]
+    argv += ["--max-model-len", str(window), "--dtype", "bfloat16"]
     if device == "cpu":
         # A prompt is taken whole: the seeds of sampled requests fail on a CPU where a prompt is cut into chunks.
-        argv += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(WINDOW)]
+        argv += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(window)]
     return argv
 
 
@@ -42,10 +42,10 @@ def serve_environment(device: str) -> dict[str, str]:
     return env | ({"VLLM_CPU_KVCACHE_SPACE": "2"} if device == "cpu" else {})
 
 
-def serve_command(python: Path, model: Path, device: str) -> str:
+def serve_command(python: Path, model: Path, device: str, window: int = WINDOW) -> str:
     """The command that serves `model` with an OpenAI-compatible endpoint on loopback, ready to be pasted."""
     env = [f"{name}={value}" for name, value in serve_environment(device).items()]
-    return shlex.join(["env", *env, *serve_arguments(python, model, device)])
+    return shlex.join(["env", *env, *serve_arguments(python, model, device, window=window)])
 
 
 def write_report(folder: RunFolder, report: RunReport) -> None:

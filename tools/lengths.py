@@ -47,9 +47,11 @@ def fits(prompt: str, answer: str, max_new_tokens: int) -> bool:
     return room_for(answer) <= LONGEST_ANSWER and tokens_of(prompt) + TEMPLATE_TOKENS + answered <= WINDOW
 
 
-def shots_that_fit(wanted: int, items: Sequence[Item], examples: Sequence[Item], max_new_tokens: int) -> int:
-    """How many of the first examples, `wanted` at most, can be shown above every item."""
-    left = WINDOW - max_new_tokens - TEMPLATE_TOKENS - max((tokens_of(item.prompt) for item in items), default=0.0)
+def shots_that_fit(
+    wanted: int, items: Sequence[Item], examples: Sequence[Item], max_new_tokens: int, window: int = WINDOW
+) -> int:
+    """How many of the first examples, `wanted` at most, can be shown above every item in a window of so many tokens."""
+    left = window - max_new_tokens - TEMPLATE_TOKENS - max((tokens_of(item.prompt) for item in items), default=0.0)
     shown = 0
     for example in examples[:wanted]:
         left -= tokens_of(example.prompt) + tokens_of(example.answer) + TEMPLATE_TOKENS

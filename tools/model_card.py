@@ -13,7 +13,7 @@ from memory.records import Comparison, GuardScore, Score, Trial
 from tools.base_models import HUB_ID
 from tools.benchmarks.splits import Manifest
 from tools.report import RunReport
-from tools.report_text import bullets, figure, minutes, table
+from tools.report_text import bullets, figure, measures, minutes, table
 
 
 def card(report: RunReport, winner: Trial, manifest: Manifest, use: str) -> str:
@@ -21,6 +21,7 @@ def card(report: RunReport, winner: Trial, manifest: Manifest, use: str) -> str:
     assert winner.training is not None, "a winner was trained"
     sections = {
         "Scores": scores(report),
+        "Other measures": measures(report),
         "How it was chosen": chosen(report, winner),
         "Other benchmarks": guards(report, winner),
         "Data": data(report, winner, manifest),

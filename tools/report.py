@@ -8,6 +8,7 @@ from memory.lineage import went_on_from
 from memory.records import Baseline, Comparison, Lesson, Record, SealedTest, Task, Trial
 from memory.state import State, incumbent
 from tools.own_task.findings import Findings
+from tools.serving import WINDOW
 
 SIGNIFICANT = 0.05
 """Two-sided p below which a difference is told from noise."""
@@ -73,6 +74,8 @@ class RunReport(Record):
     """What was odd about the rows of a person's own data; None for a benchmark of the table."""
     serve: str
     """The command that serves the winning model."""
+    window: int = WINDOW
+    """Tokens that the server took in this run, prompt and answer together; the model is served with as many."""
 
     @property
     def winner(self) -> Trial | None:

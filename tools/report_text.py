@@ -70,19 +70,25 @@ def test_table(report: RunReport) -> str:
 
 
 def further(report: RunReport) -> list[str]:
-    """Further measures of the same outputs, the published scorer's among them; no part where the benchmark has none."""
+    """Further measures of the same outputs; no part where the benchmark has none."""
+    text = measures(report)
+    return [f"## Other measures\n\n{text}"] if text else []
+
+
+def measures(report: RunReport) -> str:
+    """The further measures on the sealed test, the published scorer's among them; empty where there are none."""
     test = report.test
     models = {"base, zero-shot": test.zero_shot, f"base, {test.few_shot.shots}-shot": test.few_shot}
     if test.tuned is not None:
         models["**tuned**"] = test.tuned
     names = list(dict.fromkeys(name for score in models.values() for name in (*score.others, *score.unmeasured)))
     if not names:
-        return []
+        return ""
     rows = [[arrowed(name, models.values()), *(beside(score, name) for score in models.values())] for name in names]
     missing = dict(pair for score in models.values() for pair in score.unmeasured.items())
-    parts = ["## Other measures", "Of the same outputs; none of them decided anything.", table(["", *models], rows)]
+    parts = ["Of the same outputs; none of them decided anything.", table(["", *models], rows)]
     parts += [bullets(f"{name} was not measured everywhere: {why}" for name, why in missing.items())] if missing else []
-    return ["\n\n".join(parts)]
+    return "\n\n".join(parts)
 
 
 def arrowed(name: str, scores: Iterable[Score]) -> str:

@@ -16,6 +16,7 @@ from tools.benchmarks.predictions import score_file
 from tools.benchmarks.preparation import prepare
 from tools.benchmarks.splits import Sizes, write_splits
 from tools.engines import environments
+from tools.raw_data.profile import in_words, profile
 from tools.raw_data.store import Store, data_folder
 
 
@@ -89,6 +90,8 @@ def prepared(benchmark: Benchmark, store: Store) -> str:
 
     prepare(benchmark, store, pythons, say)
     folder = store.cache / "splits" / benchmark.name
+    for file in (*benchmark.held_out, *benchmark.training):
+        say(in_words(f"{file.source.title}, {file.name}", profile(store.path(file))))
     return manifested(write_splits(benchmark, folder / "data", folder / "sealed", Sizes(), 0), folder)
 
 

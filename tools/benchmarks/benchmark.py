@@ -13,6 +13,7 @@ from memory.records import Outcome, OwnTask, Record
 from tools.benchmarks.measures import Mean, Measure
 from tools.raw_data.source import RawFile
 from tools.raw_data.store import Store
+from tools.serving import WINDOW
 
 Split = Literal["train", "validation", "test"]
 
@@ -99,6 +100,9 @@ class Benchmark:
     domain: str = "reasoning"
     sizes: str = "as many as wanted"
     """Items of validation and test, in words."""
+    window: int = WINDOW
+    """Tokens that the server is to take, prompt and answer together; a model whose own window is smaller is refused by
+    the server."""
     extras: tuple[str, ...] = ()
     """Packages that only some benchmarks need, pinned, as `rdkit==2026.9.1`."""
 

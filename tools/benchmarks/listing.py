@@ -26,10 +26,10 @@ def shown(benchmark: Benchmark) -> str:
     nothing. Raises InputError where its raw data cannot be had."""
     candidates = benchmark.draw("validation" if benchmark.fixed else "train", 0)
     item = next(candidates)
-    wrong = next((other.answer for other in candidates if other.answer != item.answer), "something else")
+    other = next((each.answer for each in candidates if each.answer != item.answer), "something else")
     outputs = {
         "the gold": item.answer,
-        "a wrong answer": wrong,
+        "another answer": other,
         "chatter": f"The answer is {item.answer}.",
         "nothing": "",
     }

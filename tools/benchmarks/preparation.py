@@ -5,9 +5,9 @@ A grader runs in the app and in the score environment, so that its packages are 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 
 from memory.errors import SetupError
@@ -58,19 +58,11 @@ def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:
 
 
 def installed(python: Path) -> set[str]:
-    """What is installed beside an interpreter, as `name==version`."""
+    """What is installed beside an interpreter, as `name==version` with names as package indexes write them."""
     program = "from importlib import metadata; [print(d.name + '==' + d.version) for d in metadata.distributions()]"
     _, text = process.output_of([python, "-c", program])
-    return set(text.split())
-
-
-def present(extra: str) -> bool:
-    """Whether the interpreter that runs this has a pinned package."""
-    name, _, version = extra.partition("==")
-    try:
-        return metadata.version(name) == version
-    except metadata.PackageNotFoundError:
-        return False
+    pairs = (line.partition("==") for line in text.split())
+    return {f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, _, version in pairs}
 
 
 def refusal(benchmark: str, extra: str) -> SetupError:

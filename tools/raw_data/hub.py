@@ -7,6 +7,7 @@ and the next call goes on with it.
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 from memory.errors import InputError, StorageError
@@ -52,6 +53,8 @@ def fetch(file: RawFile, cache: Path, looked_at: str = "", endpoint: str | None 
 
     source, folder = file.source, made(folder_of(file.source, cache))
     disable_progress_bars()
+    # It warns of each try; what failed in the end is said here, in one line.
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
         path = Path(
             hf_hub_download(
@@ -99,9 +102,7 @@ def refusal(file: RawFile, looked_at: str, error: Exception) -> InputError:
     if isinstance(error, HfHubHTTPError) and error.response is not None:
         why = f"the hub answered {error.response.status_code} for {source.repository} at {source.revision[:8]}"
     else:
-        why = (
-            f"the hub cannot be reached ({type(error).__name__}) to fetch {source.repository} at {source.revision[:8]}"
-        )
+        why = f"the hub, which has it as {source.repository} at {source.revision[:8]}, cannot be reached"
     return InputError(f"{missing}, and {why}", f"Go online and try again; or {own}.")
 
 

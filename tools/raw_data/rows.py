@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,28 +49,38 @@ def some(path: Path, size: int, seed: int) -> list[tuple[int, Row]]:
         rows = list(enumerate(read(path)))
         random.Random(seed).shuffle(rows)
         return rows[:size]
-    import duckdb
-
-    try:
-        with duckdb.connect(":memory:") as database:
-            (total,) = database.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchall()[0]
-            places = random.Random(seed).sample(range(total), min(size, total))
-            wanted = ", ".join(map(str, places)) or "NULL"
-            found = database.execute(
-                f"SELECT * FROM read_parquet(?, file_row_number = true) WHERE file_row_number IN ({wanted})",
-                [str(path)],
-            )
-            names = [column[0] for column in found.description or []]
-            by_place = {values["file_row_number"]: values for values in _dicts(names, found.fetchall())}
-    except duckdb.Error as error:
-        raise InputError(
-            f"{path} is no readable Parquet file: {str(error).splitlines()[0]}", "Fetch it again."
-        ) from error
+    with _parquet(path) as query:
+        places = random.Random(seed).sample(range(count(path)), min(size, count(path)))
+        wanted = ", ".join(map(str, places)) or "NULL"
+        found = query(f"SELECT * FROM read_parquet(?, file_row_number = true) WHERE file_row_number IN ({wanted})")
+    by_place = {row.pop("file_row_number"): row for row in found}
     return [(place, by_place[place]) for place in places]
 
 
-def _dicts(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[dict[str, Any]]:
-    return (dict(zip(names, row, strict=True)) for row in rows)
+def count(path: Path) -> int:
+    """Rows of a file or folder. Raises InputError."""
+    if path.suffix != ".parquet":
+        return len(read(path))
+    with _parquet(path) as query:
+        return int(query("SELECT count(*) AS rows FROM read_parquet(?)")[0]["rows"])
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Callable[[str], list[dict[str, Any]]]]:
+    """Ask a Parquet file in SQL; the answer is rows. Raises InputError where it cannot be read."""
+    import duckdb  # the score environment has none
+
+    def query(sql: str) -> list[dict[str, Any]]:
+        found = database.execute(sql, [str(path)])
+        names = [column[0] for column in found.description or []]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    try:
+        with duckdb.connect(":memory:") as database:
+            yield query
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path} is no readable Parquet file: {reason}", "Fetch it again.") from error
 
 
 def nested(value: object) -> Any:

@@ -121,5 +121,6 @@ def make(task: str, title: str, item_of: Callable[[Row], Item], **scoring: Any) 
         held_out=(held_out,),
         training=(training,),
         max_new_tokens=64,
+        window=WINDOW,
         **scoring,
     )

@@ -91,5 +91,6 @@ def make(name: str, title: str, views: tuple[View, ...], held: Held, trained: Tr
         items_in=items_in,
         held_out=(HELD_OUT,),
         training=(TRAINING,),
+        window=WINDOW,
         **scoring,
     )

@@ -1,0 +1,53 @@
+"""What a file of raw data holds, before anybody trains on it: rows, columns, lengths, and some of its rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+
+from memory.records import Record
+from tools.lengths import tokens_of
+from tools.raw_data.rows import count, some
+
+EXAMPLES = 5
+LOOKED_AT = 500
+"""Rows whose columns and lengths are looked at; some sources do not fit into memory."""
+SHOWN = 300
+"""Characters of an example."""
+
+
+class Profile(Record):
+    """A file of raw data at a glance."""
+
+    rows: int
+    columns: tuple[str, ...]
+    median_tokens: int
+    """Of a row as JSON, about: as `tools/lengths.py` estimates them for any tokenizer."""
+    longest_tokens: int
+    examples: tuple[str, ...]
+    """Rows as JSON, cut."""
+
+
+def profile(path: Path) -> Profile:
+    """Look at a file or folder: it is counted, and some of its rows are read. Raises InputError where it cannot be."""
+    rows = [row for _, row in some(path, LOOKED_AT, seed=0)]
+    texts = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
+    tokens = [round(tokens_of(text)) for text in texts]
+    return Profile(
+        rows=count(path),
+        columns=tuple(dict.fromkeys(name for row in rows for name in row)),
+        median_tokens=round(median(tokens)),
+        longest_tokens=max(tokens),
+        examples=tuple(text[:SHOWN] for text in texts[:EXAMPLES]),
+    )
+
+
+def in_words(name: str, told: Profile) -> str:
+    """A profile for a person."""
+    lines = [
+        f"{name}: {told.rows:,} rows of about {told.median_tokens:,} tokens (at most {told.longest_tokens:,})",
+        f"  columns: {', '.join(told.columns)}",
+        *(f"  {example}" for example in told.examples),
+    ]
+    return "\n".join(lines)
