@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from importlib import metadata
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from memory.errors import SetupError
 from tools.benchmarks import molecules
 from tools.benchmarks.benchmark import Benchmark, Graded, Item, Split
 from tools.benchmarks.measures import Mean
-from tools.benchmarks.preparation import present
 from tools.benchmarks.reasoning_gym_items import closed
 
 LONGEST = 80
@@ -42,7 +42,7 @@ def molecules_of(split: Split) -> list[str]:
 @lru_cache(maxsize=1)
 def _by_split() -> dict[Split, list[str]]:
     package = molecules.rdkit()
-    if not present(molecules.EXTRA):
+    if f"rdkit=={metadata.version('rdkit')}" != molecules.EXTRA:
         raise SetupError(
             f"another RDKit than {molecules.EXTRA} is installed; it may write and count molecules in another way",
             "Install it: python -m tools.benchmarks prepare chem_rings",
