@@ -15,7 +15,6 @@ from tools.benchmarks.bioprobench.ordering import ORD
 from tools.benchmarks.bioprobench.pqa import PQA
 from tools.benchmarks.bioprobench.task import answered
 from tools.benchmarks.measures import value_of
-from tools.benchmarks.preparation import present
 from tools.raw_data.store import Store
 from tools.scoring import score_of
 
@@ -230,7 +229,7 @@ def test_figures_that_need_a_model_say_that_they_were_not_measured() -> None:
 
 @pytest.mark.slow
 def test_meteor_is_that_of_nltks_own_documentation() -> None:
-    if not present(gen.WORDNET):
+    if not gen.has_wordnet():
         pytest.skip(f"{gen.WORDNET} is not installed, which only METEOR needs")
     # The first example of nltk.translate.meteor_score: 0.6944 for the best of three references, which is this one.
     reference = "It is a guide to action that ensures that the military will forever heed Party commands"

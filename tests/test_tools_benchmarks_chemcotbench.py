@@ -230,6 +230,8 @@ def test_without_its_oracle_an_item_is_refused_and_never_scores_0() -> None:
             scorer('{"Final Target Molecule": "CCC"}', question)
     with pytest.raises(InputError, match="classifier of DRD2 binding"):
         mol_opt.score("CCC", question)
+    with pytest.raises(InputError, match="drd items need a classifier"):
+        mol_opt.item_of(rows.Question(id="a", subtask="drd", query="Source Molecule: CCO"))
     assert {view.subtask for view in mol_opt.VIEWS} == {"logp", "qed", "solubility"}
 
 
@@ -354,6 +356,40 @@ def test_a_training_row_has_its_reasoning_as_a_column_and_scores_1() -> None:
     assert item is not None
     assert item.columns == {"reasoning": "Step 1 ..."}
     assert MOL_UND.grade(item.answer, item).score == 1
+
+
+def test_training_rows_may_lack_their_reasoning_and_the_name_of_their_subtask(tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path / "cache")
+    for view in reaction.VIEWS:
+        for file in view.training:
+            raw_data.put(
+                store, file, [{"id": 7, "query": f"{view.subtask}?", "gt": "CCO", "struct_cot": None, "meta": None}]
+            )
+    items = list(REACTION.located(store).draw("train", 0))
+    assert [(item.id, item.answer) for item in items] == [
+        ("fs-7", '{"Major Product": "CCO"}'),
+        ("rcr-7", '{"SMILES": "CCO"}'),
+    ]
+
+
+def test_a_training_row_whose_answer_is_wrong_is_left_out(tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path / "cache")
+    query = "Source Molecule: c1ccc2ccccc2c1. Raise it."
+    for view in mol_opt.VIEWS:
+        row = {"query": query, "subtask": view.subtask, "struct_cot": "Step 1 ..."}
+        answers = {"right": "Oc1ccc2ccccc2c1", "wrong": "c1ccc2ccccc2c1"} if view.subtask == "solubility" else {}
+        rows_of = [{**row, "id": name, "meta": {"reference": smiles}} for name, smiles in answers.items()]
+        raw_data.put(store, view.training[0], rows_of or [{**row, "id": "same", "meta": {}}])
+    assert [item.id for item in MOL_OPT.located(store).draw("train", 0)] == ["solubility-right"]
+
+
+def test_the_authors_fts_is_similarity_times_validity() -> None:
+    asked = [rows.Question(id=name, subtask="nepp", query="?", gt="CCO") for name in "ab"]
+    outputs = ('{"pred_smi": "CCO"}', '{"pred_smi": "C(C"}')
+    items = [reaction.item_of(question) for question in asked]
+    outcomes = [REACTION.outcome(item, output) for item, output in zip(items, outputs, strict=True) if item]
+    assert figure(REACTION, "similarity", outcomes) == 0.5
+    assert figure(REACTION, "FTS_official", outcomes) == 0.25
 
 
 def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from itertools import zip_longest
+from importlib import metadata
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from memory.errors import SetupError
 from tools.benchmarks import molecules
 from tools.benchmarks.benchmark import Benchmark, Graded, Item, Split
 from tools.benchmarks.measures import Mean
-from tools.benchmarks.preparation import present
 from tools.benchmarks.reasoning_gym_items import closed
 
 LONGEST = 80
@@ -31,7 +31,7 @@ COUNTS = tuple(str(count) for count in range(7))
 Question = tuple[str, str, int]
 """Subset, question, answer."""
 Ask = Callable[[str, random.Random], Sequence[Question]]
-"""`ask(smiles, random)`: questions about a molecule, the best one first."""
+"""`ask(smiles, random)`: questions about a molecule; the first is asked of every molecule before anybody's second."""
 
 
 def molecules_of(split: Split) -> list[str]:
@@ -42,7 +42,7 @@ def molecules_of(split: Split) -> list[str]:
 @lru_cache(maxsize=1)
 def _by_split() -> dict[Split, list[str]]:
     package = molecules.rdkit()
-    if not present(molecules.EXTRA):
+    if f"rdkit=={metadata.version('rdkit')}" != molecules.EXTRA:
         raise SetupError(
             f"another RDKit than {molecules.EXTRA} is installed; it may write and count molecules in another way",
             "Install it: python -m tools.benchmarks prepare chem_rings",
@@ -69,13 +69,10 @@ def make(name: str, title: str, ask: Ask) -> Benchmark:
         drawn = list(molecules_of(split))
         order.shuffle(drawn)
         asked = [ask(smiles, order) for smiles in drawn]
-        # The first question of every molecule comes before anybody's second one.
-        for turn, questions in enumerate(zip_longest(*asked)):
-            for place, question in enumerate(questions):
-                if question and str(question[-1]) in COUNTS:
-                    subset, prompt, count = question
-                    name_of = f"{split}-{turn}-{place}"
-                    yield Item(id=name_of, prompt=prompt, answer=str(count), subset=subset, reference="{}")
+        questions = chain.from_iterable(zip_longest(*asked))
+        for number, (subset, prompt, count) in enumerate(filter(None, questions)):
+            if str(count) in COUNTS:
+                yield Item(id=f"{split}-{number}", prompt=prompt, answer=str(count), subset=subset, reference="{}")
 
     parse = closed(COUNTS)
 

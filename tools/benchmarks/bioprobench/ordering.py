@@ -180,4 +180,5 @@ ORD = make(
         pooled("kendall_tau_official", "_official"),
     ),
     max_new_tokens=256,
+    window=4096,  # the longest list of steps has 3,191 tokens with the embedded model's tokenizer
 )

@@ -19,6 +19,7 @@ from tools.raw_data.rows import Row, first_and_last, read, shuffled
 from tools.raw_data.source import RawFile
 from tools.raw_data.sources import BIOPROBENCH
 from tools.raw_data.store import Store
+from tools.serving import WINDOW
 
 START, END = "[ANSWER_START]", "[ANSWER_END]"
 _TAGGED = re.compile(r"\[ANSWER_START\](.*?)\[ANSWER_END\]", re.DOTALL)
@@ -58,6 +59,7 @@ def make(
     others: Sequence[Measure],
     *,
     max_new_tokens: int,
+    window: int = WINDOW,
     extras: tuple[str, ...] = (),
 ) -> Benchmark:
     """The benchmark of a task, which is called so in the names of its files."""
@@ -94,6 +96,7 @@ def make(
         measure=measure,
         others=tuple(others),
         max_new_tokens=max_new_tokens,
+        window=window,
         extras=extras,
     )
 

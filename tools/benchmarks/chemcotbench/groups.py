@@ -8,6 +8,7 @@ from __future__ import annotations
 from tools.benchmarks import molecules
 
 GROUPS: dict[str, str] = {
+    "benzene": "[cR1]1[cR1][cR1][cR1][cR1][cR1]1",
     "benzene_ring": "[cR1]1[cR1][cR1][cR1][cR1][cR1]1",
     "hydroxyl": "[OX2H]",
     "aldehyde": "[CX3H1](=O)[#6]",

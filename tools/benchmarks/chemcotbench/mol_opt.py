@@ -106,11 +106,12 @@ def grade(output: str, item: Item) -> Graded:
 
 
 def item_of(question: rows.Question) -> Item | None:
-    """The item; None for a row that does not say which molecule is to be improved, or whose oracle is missing. Only
-    training rows have a gold: the answer of the others is their source, which improves nothing."""
+    """The item; None for a row that does not say which molecule is to be improved. Only training rows have a gold: the
+    answer of the others is their source, which improves nothing. Raises InputError where the oracle is missing."""
+    oracles.refuse_missing(question.subtask)
     named = _SOURCE.search(question.query)
     source = question.text("source") or (named[1].rstrip(".,") if named else "")
-    if not source or question.subtask not in oracles.FORMULAS:
+    if not source:
         return None
     return Item(
         id=f"{question.subtask}-{question.id}",
@@ -153,7 +154,7 @@ MOL_OPT = Benchmark(
     ),
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
-    drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    drawn_from=rows.drawn_from(VIEWS, item_of, from_log, grade),
     items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )

@@ -174,10 +174,10 @@ def _figure(subtask: Subtask) -> str:
 
 
 def item_of(question: rows.Question) -> Item | None:
-    """The item; None for a training row whose gold is missing."""
+    """The item; None for a training row whose gold is missing, or is no count where one is asked for."""
     kind = cast(Subtask, question.subtask)
-    gold = question.gold or str((replies.authors(question.struct_cot) or {}).get(KEYS[kind][0], ""))
-    if not gold:
+    gold = question.gold or str((replies.authors(question.struct_cot or "") or {}).get(KEYS[kind][0], ""))
+    if not gold or (kind in COUNTS and not _COUNT.fullmatch(gold)):
         return None
     return Item(
         id=f"{kind}-{question.id}",
@@ -234,7 +234,7 @@ MOL_UND = Benchmark(
     ),
     held_out=rows.held_out(VIEWS),
     training=rows.training(VIEWS),
-    drawn_from=rows.drawn_from(VIEWS, item_of, from_log),
+    drawn_from=rows.drawn_from(VIEWS, item_of, from_log, grade),
     items_in=rows.items_in(item_of, from_log),
     extras=rows.EXTRAS,
 )

@@ -27,13 +27,18 @@ LONGEST_RING = 6
 """A larger ring is penalised by its excess."""
 
 
-def value(subtask: str, smiles: str) -> float | None:
-    """The property of a molecule; None for no molecule. Raises InputError where the oracle is missing."""
+def refuse_missing(subtask: str) -> None:
+    """Raise InputError where the oracle of a subtask is missing."""
     if subtask in BINDING:
         raise InputError(
             f"ChemCoTBench's {subtask} items need a classifier of {BINDING[subtask]} binding, which is not here",
             "Leave these items out: logp, qed and solubility are scored without it.",
         )
+
+
+def value(subtask: str, smiles: str) -> float | None:
+    """The property of a molecule; None for no molecule. Raises InputError where the oracle is missing."""
+    refuse_missing(subtask)
     molecule = molecules.parsed(smiles)
     return None if molecule is None else FORMULAS[subtask](molecule)
 

@@ -188,7 +188,7 @@ def drawn_from(store: Store) -> Draw:
     def item(question: rows.Question) -> Item | None:
         return item_of(question, reactants)
 
-    return rows.drawn_from(views, item, from_log)(store)
+    return rows.drawn_from(views, item, from_log, grade)(store)
 
 
 def item_of(question: rows.Question, reactants: Mapping[str, str] | None = None) -> Item | None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from memory.errors import InputError
 from tools.benchmarks import molecules
-from tools.benchmarks.benchmark import Draw, Item, Split
+from tools.benchmarks.benchmark import Draw, Graded, Item, Split
 from tools.raw_data.rows import Row, first_and_last, read, shuffled
 from tools.raw_data.source import RawFile
 from tools.raw_data.sources import CHEMCOT, CHEMCOTBENCH
@@ -33,23 +33,24 @@ LICENCE = "MIT (the authors' logs: CC BY 4.0)"
 class Question(BaseModel):
     """A row as the hub has it; what else stands there is passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     id: str
-    subtask: str
+    subtask: str = ""
+    """Missing in some training rows; there the file says it."""
     query: str
     """The prompt, whole."""
     gt: str | int | None = None
     """The gold; missing where the benchmark has none, and in most training rows."""
     meta: dict[str, JsonValue] = Field(default_factory=dict)
-    struct_cot: str = ""
-    """The reasoning of a training row."""
+    struct_cot: str | None = None
+    """The reasoning of a training row; one in eight has none."""
 
     @field_validator("meta", mode="before")
     @classmethod
     def _parsed(cls, value: object) -> object:
         """The hub has it as JSON in a text."""
-        return json.loads(value) if isinstance(value, str) else value
+        return (json.loads(value) if isinstance(value, str) else value) or {}
 
     @property
     def gold(self) -> str:
@@ -70,6 +71,7 @@ class Question(BaseModel):
 
 FromLog = Callable[[Row], Question]
 """A row of the authors' log becomes the question that the hub has; where the log has no ids, its place is its id."""
+Grade = Callable[[str, Item], Graded]
 ItemOf = Callable[[Question], Item | None]
 """None for a question that no scorer can score."""
 
@@ -103,8 +105,9 @@ def training(views: Iterable[View]) -> tuple[RawFile, ...]:
     return tuple(file for one in views for file in one.training)
 
 
-def drawn_from(views: Iterable[View], item_of: ItemOf, from_log: FromLog) -> Callable[[Store], Draw]:
-    """The items of all views; each split has the published rows of each view."""
+def drawn_from(views: Iterable[View], item_of: ItemOf, from_log: FromLog, grade: Grade) -> Callable[[Store], Draw]:
+    """The items of all views; each split has the published rows of each view. Training rows whose own answer is not
+    right are left out: some edits and improvements of the training set do not do what was asked."""
 
     def located(store: Store) -> Draw:
         def draw(split: Split, seed: int) -> Iterator[Item]:
@@ -116,7 +119,7 @@ def drawn_from(views: Iterable[View], item_of: ItemOf, from_log: FromLog) -> Cal
                     filter(None, (item_of(each.model_copy(update={"subtask": one.subtask})) for each in asked))
                 )
                 if split == "train":
-                    yield from items
+                    yield from (item for item in items if grade(item.answer, item).score == 1)
                 else:
                     yield from first_and_last(shuffled(items))[split == "test"]
 
