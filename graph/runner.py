@@ -54,6 +54,7 @@ def start(task: Task, folder: RunFolder, prepare: Prepare, listeners: Sequence[L
     Raises InputError where the task cannot be begun, and whatever stopped the run otherwise; after that, `resume`.
     """
     workshop = prepare(task)
+    workshop.fetch()
     made(folder.root, mode=0o700)
     write_record(folder.task, task)
     return resume(folder, lambda _: workshop, listeners)

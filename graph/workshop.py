@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from memory.records import BaseModelCard, Task
 from nodes.deps import Engines, Propose
 from tools import base_models, benchmarks
 from tools.benchmarks.benchmark import Benchmark
-from tools.benchmarks.preparation import prepare
+from tools.benchmarks.preparation import fetch, install
 from tools.benchmarks.splits import Sizes
 from tools.engines import environments
 from tools.engines.contract import Engine
@@ -37,6 +38,8 @@ class Workshop:
     """Items in the splits of a new run."""
     store: Store | None = None
     """Where raw data of benchmarks lies; None where no benchmark of this run has any."""
+    fetch: Callable[[], None] = lambda: None
+    """Fetch raw data that is missing, before a new run begins; a run that exists has its splits."""
 
 
 Equip = Callable[[Task, Path, Say], Workshop]
@@ -51,7 +54,8 @@ def workshop(task: Task, cache: Path, say: Say) -> Workshop:
     train, score = ready["train"], ready["score"]
     workers = environments.ENGINES
     for benchmark in asked(task, store):
-        prepare(benchmark, store, (Path(sys.executable), score.python), say)
+        for python in (Path(sys.executable), score.python):
+            install(benchmark, python, cache / "extras.log", say)
     return Workshop(
         engines=Engines(
             axolotl=Engine("axolotl", train.python, workers / "axolotl" / "worker.py"),
@@ -62,6 +66,7 @@ def workshop(task: Task, cache: Path, say: Say) -> Workshop:
         device=hardware,
         locks={name: environment.ready.lock_sha256 for name, environment in ready.items()},
         store=store,
+        fetch=partial(fetch, asked(task, store), store, say),
     )
 
 

@@ -10,14 +10,16 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from graph.run import main
-from graph.workshop import Workshop
+from graph.workshop import Workshop, asked
 from memory.records import BaseModelCard, Task
 from nodes.deps import Engines
 from tests.score_engines import fake
 from tests.scripted_plans import SCRIPTS
+from tools.benchmarks.preparation import fetch
 from tools.proposers import search
 from tools.raw_data.store import store_of
 
@@ -43,7 +45,9 @@ def workshop(task: Task, cache: Path, say: Callable[[str], None]) -> Workshop:
     engines = Engines(axolotl=fake("axolotl", faults), vllm=fake("vllm", faults), lighteval=fake("lighteval", faults))
     locks = {"train": "t" * 64, "score": "s" * 64}
     propose = SCRIPTS.get(os.environ.get("FAKE_SCRIPT", ""), search.propose)
-    return Workshop(engines, model, "cpu", locks, propose, store=store_of(task.data_dir, cache))
+    store = store_of(task.data_dir, cache)
+    raw_data = partial(fetch, asked(task, store), store, say)
+    return Workshop(engines, model, "cpu", locks, propose, store=store, fetch=raw_data)
 
 
 if __name__ == "__main__":

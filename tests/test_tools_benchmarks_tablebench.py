@@ -216,6 +216,19 @@ def test_where_the_code_stands() -> None:
     assert charts.references("y_references = [[1, nan], [2.5, 3]]") == [[1.0, None], [2.5, 3.0]]
 
 
+def test_training_charts_have_no_gold_numbers_and_are_python(tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path / "cache")
+    benchmark = get("tablebench_visualization", store)
+    row = analysis(1) | {"qtype": "Visualization", "qsubtype": "ChartGeneration", "table": TABLE}
+    codes = ["plt.bar(df['city'], df['people'])", "plt.bar(", ""]
+    rows = [row | {"id": str(place), "response": f"```python\n{HEAD}{code}\n```"} for place, code in enumerate(codes)]
+    put(store, benchmark.training[0], [*rows, row | {"response": "I cannot draw."}])
+    items = sorted(benchmark.draw("train", 0), key=lambda item: item.id)
+    assert [item.id for item in items] == ["0", "2"]
+    assert benchmark.grade(items[0].answer, items[0]).score == 1
+    assert benchmark.grade("no code", items[0]).score == 0
+
+
 # --- splits -----------------------------------------------------------------------------------------------------------
 
 

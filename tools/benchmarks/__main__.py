@@ -13,7 +13,7 @@ from tools.benchmarks import BENCHMARKS, get
 from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.benchmarks.listing import listing, manifested, scores, shown
 from tools.benchmarks.predictions import score_file
-from tools.benchmarks.preparation import prepare
+from tools.benchmarks.preparation import fetch, install
 from tools.benchmarks.splits import Sizes, write_splits
 from tools.engines import environments
 from tools.raw_data.profile import in_words, profile
@@ -82,16 +82,17 @@ def items_of(benchmark: Benchmark, rows: Path | None, split: Split) -> list[Item
 
 def prepared(benchmark: Benchmark, store: Store) -> str:
     """Make a benchmark ready, and say what its splits are."""
-    score = environments.installed(environments.specs(environments.detect_hardware())["score"], store.cache)
-    pythons = [Path(sys.executable), *([score.python] if score else [])]
 
     def say(line: str) -> None:
         sys.stderr.write(f"{line}\n")
 
-    prepare(benchmark, store, pythons, say)
-    folder = store.cache / "splits" / benchmark.name
+    score = environments.installed(environments.specs(environments.detect_hardware())["score"], store.cache)
+    for python in (Path(sys.executable), *([score.python] if score else [])):
+        install(benchmark, python, store.cache / "extras.log", say)
+    fetch([benchmark], store, say)
     for file in (*benchmark.held_out, *benchmark.training):
         say(in_words(f"{file.source.title}, {file.name}", profile(store.path(file))))
+    folder = store.cache / "splits" / benchmark.name
     return manifested(write_splits(benchmark, folder / "data", folder / "sealed", Sizes(), 0), folder)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memory.errors import SetupError
@@ -19,37 +19,24 @@ from tools.raw_data.store import Store
 Say = Callable[[str], None]
 
 
-def prepare(benchmark: Benchmark, store: Store, pythons: Sequence[Path], say: Say) -> None:
-    """Fetch what is not on this machine and install what is missing in the environments of `pythons`.
-
-    Raises InputError where raw data cannot be had, SetupError where a package cannot.
-    """
-    for file in store.missing((*benchmark.held_out, *benchmark.training)):
-        say(f"{benchmark.name}: fetching {file.name} of {file.source.repository} ...")
-        say(f"{benchmark.name}: {store.path(file)}")
-    for python in pythons:
-        install(benchmark, python, store.cache / "extras.log", say)
+def fetch(benchmarks: Iterable[Benchmark], store: Store, say: Say) -> None:
+    """Fetch the raw data that is not on this machine. Raises InputError where it cannot be had."""
+    for benchmark in benchmarks:
+        for file in store.missing((*benchmark.held_out, *benchmark.training)):
+            say(f"{benchmark.name}: fetching {file.name} of {file.source.repository} ...")
+            say(f"{benchmark.name}: {store.path(file)}")
 
 
 def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:
     """Install the benchmark's own packages, every one pinned, where they are missing. Raises SetupError."""
-    missing = [extra for extra in benchmark.extras if extra not in installed(python)]
+    present = installed(python) if benchmark.extras else frozenset()
+    missing = [extra for extra in benchmark.extras if extra not in present]
     if not missing:
         return
     say(f"{benchmark.name}: installing {', '.join(missing)} beside {python}")
     log.unlink(missing_ok=True)
-    argv: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--python",
-        python,
-        *missing,
-    ]
+    options: list[str | Path] = ["--quiet", "--no-deps", "--python", python]
+    argv = [sys.executable, "-m", "uv", "pip", "install", *options, *missing]
     if process.run(argv, log=log, env=pip_settings(), timeout_s=INSTALL_SECONDS, installing=True) != 0:
         raise SetupError(
             f"{benchmark.name} needs {', '.join(missing)}, which could not be installed: {complaint(log)}",
@@ -57,12 +44,12 @@ def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:
         )
 
 
-def installed(python: Path) -> set[str]:
+def installed(python: Path) -> frozenset[str]:
     """What is installed beside an interpreter, as `name==version` with names as package indexes write them."""
     program = "from importlib import metadata; [print(d.name + '==' + d.version) for d in metadata.distributions()]"
     _, text = process.output_of([python, "-c", program])
     pairs = (line.partition("==") for line in text.split())
-    return {f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, _, version in pairs}
+    return frozenset(f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, _, version in pairs)
 
 
 def refusal(benchmark: str, extra: str) -> SetupError:

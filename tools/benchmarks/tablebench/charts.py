@@ -85,6 +85,15 @@ def code_ftdojo(output: str) -> str | None:
     return output.strip() if any(word in output for word in WORDS) else None
 
 
+def compiles(code: str) -> bool:
+    """Whether it is Python at all; nothing is run."""
+    try:
+        compile(code, "<the chart>", "exec")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
 @lru_cache(maxsize=512)
 def drawn(code: str, table: str) -> Drawn:
     """Run a code in a sandbox of its own, once for each scorer; `table` is JSON of columns and data. A model's code
