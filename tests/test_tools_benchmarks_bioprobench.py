@@ -58,6 +58,13 @@ def test_a_right_order_of_identical_steps_is_left_out_by_the_published_scorer() 
     assert all(ORD.grade(item.answer, item).values["exact"] == 1 for item in unsolvable)
 
 
+def test_always_false_on_the_real_rows_earns_a_half_here_and_two_thirds_there() -> None:
+    assert ERR.items_in is not None
+    pairs = [(item, answered("False")) for item in ERR.items_in(raw_data.real("bioprobench/ERR_test.json"))]
+    assert figure(ERR, "accuracy", pairs) == pytest.approx(598 / 1200)
+    assert figure(ERR, "F1_ftdojo", pairs) == pytest.approx(0.665, abs=5e-4)
+
+
 # --- knowing ----------------------------------------------------------------------------------------------------------
 
 

@@ -87,30 +87,17 @@ def test_no_training_question_nearly_repeats_a_held_out_one(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_preparing_shows_no_question_of_a_file_that_holds_test_questions(tmp_path: Path) -> None:
+    said = command(tmp_path, "tools.benchmarks", "prepare", "FinanceIQ_gen", "--data-dir", small(tmp_path))
+    assert said.returncode == 0, said.stderr
+    assert "columns: index, Question, A, B, C, D, Answer" in said.stderr
+    assert "题是什么" not in said.stderr + said.stdout
+
+
+@pytest.mark.slow
 def test_a_run_on_a_folder_of_files_in_the_authors_layout(tmp_path: Path) -> None:
-    data = tmp_path / "data" / "financeiq" / "test"
-    data.mkdir(parents=True)
-    for subject in SUBJECTS:
-        rows = [f"{n},{subject}的第{n}题是什么？,一{n},二{n},三{n},四{n},{'ABCD'[n % 4]}" for n in range(12)]
-        (data / f"{subject}.csv").write_text(HEADER + "\n".join(rows) + "\n")
-    asked_for = [
-        "--benchmark",
-        "FinanceIQ_gen",
-        "--data-dir",
-        tmp_path / "data",
-        "--budget",
-        "20m",
-        "--max-trials",
-        "1",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.fake_run", *asked_for, "--plain", "--run-dir", tmp_path / "runs"],
-        cwd=raw_data.ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TUNEWRIGHT_CACHE": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
+    asked_for = ("--benchmark", "FinanceIQ_gen", "--data-dir", small(tmp_path), "--budget", "20m", "--max-trials", "1")
+    done = command(tmp_path, "tests.fake_run", *asked_for, "--plain", "--run-dir", tmp_path / "runs")
     assert done.returncode in (0, 3), done.stderr
     report = json.loads(next((tmp_path / "runs").glob("*/report.json")).read_text())
     assert "non-commercial" in next((tmp_path / "runs").glob("*/data/manifest.json")).read_text()
@@ -121,3 +108,25 @@ def test_a_run_on_a_folder_of_files_in_the_authors_layout(tmp_path: Path) -> Non
 def asked(subject: str) -> Item:
     row: dict[str, object] = {"Question": "问?", "A": "一", "B": "二", "C": "三", "D": "四"}
     return Item(id=subject, prompt=finance_iq.prompt(subject, row), answer="B", subset=subject, reference="{}")
+
+
+def small(folder: Path) -> Path:
+    """Twelve questions of each subject, in the authors' layout."""
+    files = folder / "data" / "financeiq" / "test"
+    files.mkdir(parents=True)
+    for subject in SUBJECTS:
+        rows = [f"{n},{subject}的第{n}题是什么？,一{n},二{n},三{n},四{n},{'ABCD'[n % 4]}" for n in range(12)]
+        (files / f"{subject}.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    return folder / "data"
+
+
+def command(folder: Path, module: str, *argv: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command line of ours, with nothing cached."""
+    return subprocess.run(
+        [sys.executable, "-m", module, *argv],
+        cwd=raw_data.ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "TUNEWRIGHT_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )

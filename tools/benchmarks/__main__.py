@@ -16,7 +16,7 @@ from tools.benchmarks.predictions import score_file
 from tools.benchmarks.preparation import fetch, install
 from tools.benchmarks.splits import Sizes, write_splits
 from tools.engines import environments
-from tools.raw_data.profile import in_words, profile
+from tools.raw_data.profile import EXAMPLES, in_words, profile
 from tools.raw_data.store import Store, data_folder
 
 
@@ -90,8 +90,9 @@ def prepared(benchmark: Benchmark, store: Store) -> str:
     for python in (Path(sys.executable), *([score.python] if score else [])):
         install(benchmark, python, store.cache / "extras.log", say)
     fetch([benchmark], store, say)
-    for file in (*benchmark.held_out, *benchmark.training):
-        say(in_words(f"{file.source.title}, {file.name}", profile(store.path(file))))
+    for file in dict.fromkeys((*benchmark.held_out, *benchmark.training)):
+        shown = 0 if file in benchmark.held_out else EXAMPLES
+        say(in_words(f"{file.source.title}, {file.name}", profile(store.path(file), shown)))
     folder = store.cache / "splits" / benchmark.name
     return manifested(write_splits(benchmark, folder / "data", folder / "sealed", Sizes(), 0), folder)
 

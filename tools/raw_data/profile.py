@@ -29,8 +29,9 @@ class Profile(Record):
     """Rows as JSON, cut."""
 
 
-def profile(path: Path) -> Profile:
-    """Look at a file or folder: it is counted, and some of its rows are read. Raises InputError where it cannot be."""
+def profile(path: Path, examples: int = EXAMPLES) -> Profile:
+    """Look at a file or folder: it is counted, and some of its rows are read. A file that holds test questions is to
+    show no `examples`. Raises InputError where it cannot be read."""
     rows = [row for _, row in some(path, LOOKED_AT, seed=0)]
     texts = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
     tokens = [round(tokens_of(text)) for text in texts]
@@ -39,7 +40,7 @@ def profile(path: Path) -> Profile:
         columns=tuple(dict.fromkeys(name for row in rows for name in row)),
         median_tokens=round(median(tokens)),
         longest_tokens=max(tokens),
-        examples=tuple(text[:SHOWN] for text in texts[:EXAMPLES]),
+        examples=tuple(text[:SHOWN] for text in texts[:examples]),
     )
 
 
