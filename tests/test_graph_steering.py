@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import ValidationError
 
+from graph.build import build
 from graph.history import Entry, history
 from graph.inbox import drop, letters
 from graph.message import post
@@ -32,6 +38,16 @@ def waiting(run: SteeredRun) -> Question:
     _, question = run.go_on()
     assert question is not None
     return question
+
+
+def dying(run: SteeredRun) -> Callable[[], None]:
+    """What ends the process once, as a server that dies does."""
+
+    def dies() -> None:
+        run.happens = {}
+        raise ServerError("the server died")
+
+    return dies
 
 
 def told(run: SteeredRun) -> list[Entry]:
@@ -68,6 +84,7 @@ def test_the_run_waits_before_the_node_and_a_yes_lets_it_go_on(
     assert run.worked.count((node, 1)) == 1
     assert [wish.text for wish in state["wishes"]] == ["yes"]
     assert letters(run.folder) == []
+    assert not any("too late" in says for says in events(run, "note"))
     assert any("said: yes" in entry.happened for entry in told(run))
 
 
@@ -124,9 +141,42 @@ def test_an_answer_while_the_process_waits_is_taken_at_once(tmp_path: Path) -> N
     late.join()
     assert left is None
     assert len(state["trials"]) == 1
-    assert events(run, "question").count("waiting for your answer. Approve the plan of trial 1") == 2
+    shown = events(run, "question")
+    assert shown.count("waiting for your answer. Approve the plan of trial 1") == 2
+    assert any(question.plan.hypothesis in line for line in shown), "a person at the terminal sees what is asked"
+    assert f"--answer {run.folder.root} TEXT" in shown[-1]
     assert question.id
     assert state["spent_seconds"] < 30
+
+
+def test_a_yes_outlives_the_death_of_the_node_that_it_was_for(tmp_path: Path) -> None:
+    run = begun(tmp_path, approve="plan", budget=Budget(seconds=1800, max_trials=1))
+    waiting(run)
+    post(run.folder, "yes")
+    run.happens = {("data_engineer", 1): dying(run)}
+    with pytest.raises(ServerError):
+        run.go_on()
+    state, question = run.go_on()
+    assert question is None
+    assert run.worked.count(("data_engineer", 1)) == 2
+    assert [wish.text for wish in state["wishes"]] == ["yes"]
+
+
+def test_a_studio_answers_in_json_and_a_bad_answer_can_be_given_again(tmp_path: Path) -> None:
+    run = begun(tmp_path, approve="plan", budget=Budget(seconds=1800, max_trials=1))
+    task = read_record(run.folder.task, Task)
+    config: RunnableConfig = {"configurable": {"thread_id": "studio"}}
+    with run.tools() as deps:
+        graph = build(lambda _: deps, run.nodes()).compile(checkpointer=InMemorySaver())
+        asked = graph.invoke(State(task=task), config)
+        assert asked["__interrupt__"][0].value["place"] == "plan"
+        with pytest.raises(ValidationError, match="'make coffee' is not understood"):
+            graph.invoke(Command(resume={"approve": False, "text": "make coffee"}), config)
+        asked = graph.invoke(Command(resume={"approve": False, "text": "fewer epochs"}), config)
+        assert asked["__interrupt__"][0].value["plan"]["wishes"] == [1]
+        ended = graph.invoke(Command(resume={"approve": True}), config)
+    assert [wish.text for wish in ended["wishes"]] == ["fewer epochs", "yes"]
+    assert len(ended["trials"]) == 1
 
 
 def test_of_two_answers_the_first_counts_and_the_second_is_told(tmp_path: Path) -> None:
@@ -233,12 +283,7 @@ def test_a_stop_that_nobody_read_does_not_stop_the_next_process(tmp_path: Path) 
 
 def test_what_is_said_before_the_baseline_does_not_skip_it(tmp_path: Path) -> None:
     run = begun(tmp_path, budget=Budget(seconds=1800, max_trials=1))
-
-    def dies() -> None:
-        run.happens = {}
-        raise ServerError("the server died")
-
-    run.happens = {("analyst", None): dies}
+    run.happens = {("analyst", None): dying(run)}
     with pytest.raises(ServerError):
         run.go_on()
     assert post(run.folder, "add 10 minutes") == "the budget grows by 10m"
