@@ -8,10 +8,11 @@ import time
 from typing import Any, NamedTuple
 
 import gradio as gr
+from gradio.components.chatbot import MessageDict
 
 from graph import background
 from graph.page import answers
-from graph.page.conversation import SUGGESTIONS, Exchange, Message, messages, not_understood, suggestions
+from graph.page.conversation import SUGGESTIONS, Exchange, messages, not_understood, suggestions
 from graph.page.place import Place
 from graph.page.reading import Reading
 from graph.page.request import Request, proposal, understood
@@ -36,7 +37,7 @@ class Offer(NamedTuple):
 class Shown(NamedTuple):
     """What a tab shows; it is drawn again where this changes."""
 
-    chat: list[Message]
+    chat: list[MessageDict]
     suggested: list[str]
     asked: str
     """The id of the question that waits; empty where none does."""
@@ -58,8 +59,8 @@ def layout(shell: Shell) -> None:
     """Build the tab."""
     first = messages(None, ()), suggestions(None)
     chat = gr.Chatbot(
-        first[0], label="Chat", height=440, buttons=["copy"], sanitize_html=True, allow_tags=False, latex_delimiters=[],
-        elem_id="chat", layout="panel",
+        [*first[0]], label="Chat", height=440, layout="panel", buttons=["copy"], sanitize_html=True, allow_tags=False,
+        latex_delimiters=[], elem_id="chat",
     )  # fmt: skip
     with gr.Row(visible=False) as offered:
         start = gr.Button("Start", variant="primary", elem_id="start")
