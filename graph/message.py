@@ -61,7 +61,9 @@ def sentence(text: str) -> str:
     except ValidationError as error:
         problem = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InputError(f"that is no answer: {problem}", 'Write {"approve": true}, or a sentence.') from None
-    return answer.wish(1).text
+    wish = answer.wish(1)
+    replied = any(isinstance(one, Reply) for one in wish.understood)
+    return wish.text if replied or not answer.approve else f"yes, {wish.text}"
 
 
 def present(folder: RunFolder) -> Snapshot | None:
@@ -87,6 +89,8 @@ def check(now: Snapshot, text: str, understood: Sequence[Understood], held: bool
         raise InputError("nothing waits for a yes or no", "Say what you wish, or wait for the next question.")
     if state.get("stop") is not None and not any(isinstance(one, Halt) for one in understood):
         raise InputError(f"the planner has stopped: {state.get('stop')}", "Fork an earlier checkpoint.")
+    if for_plan and any(isinstance(one, Halt) for one in understood):
+        raise InputError("the next plan cannot carry anything where the run ends", "Say one of the two.")
     if for_plan and asked_to_end(state):
         raise InputError("the run ends after this trial, so there is no next plan", "Say first: go on.")
     numbers = [trial.number for trial in state.get("trials", [])]

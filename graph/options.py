@@ -38,6 +38,7 @@ durations: 90s, 30m, 2h, 1h30m
 
 what --set changes in a fork (repeat it for several):
   budget=1h max_trials=5 sample_cap=200           the task, until the planner has stopped
+  approve=never                                   the same: where it waits for you
   seed=1                                          the task, at the first checkpoint: it draws the splits
   plan.rows=200 plan.balance=answer               the pending trial, where data_engineer comes next
   plan.learning_rate=0.003 plan.epochs=2 ...      the pending trial, where data_engineer or validator comes next;

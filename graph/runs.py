@@ -10,7 +10,8 @@ from typing import Literal
 from pydantic import ValidationError
 
 from graph.live import columns
-from graph.runner import compiled, open_database, state_of
+from graph.runner import compiled, config_of, open_database, state_of
+from graph.snapshot import question_of
 from graph.values import near
 from memory.errors import InputError, RunBusyError, StorageError
 from memory.events import Event
@@ -27,8 +28,8 @@ class RunSummary(Record):
     """One line of `--list`."""
 
     run_id: str
-    status: Literal["running", "finished", "stopped", "unreadable"]
-    """`stopped` can be resumed."""
+    status: Literal["running", "waiting", "finished", "stopped", "unreadable"]
+    """`stopped` can be resumed; `waiting` wants an answer."""
     benchmark: str
     base_model: str
     trials: int | None = None
@@ -86,7 +87,9 @@ def summary(folder: RunFolder) -> RunSummary:
         return RunSummary(run_id=folder.id, status="unreadable", benchmark="", base_model="", says=str(error))
     known = RunSummary(run_id=folder.id, status="stopped", benchmark=task.benchmark, base_model=task.base_model)
     try:
-        state = read_state(folder)
+        with open_database(folder) as database:
+            graph = compiled(database)
+            state, asked = state_of(graph, folder), question_of(graph.get_state(config_of(folder)))
     except RunBusyError:
         return known.model_copy(update={"status": "running", "says": last_words(folder)})
     except (StorageError, InputError) as error:
@@ -94,7 +97,7 @@ def summary(folder: RunFolder) -> RunSummary:
     baseline, best, test = state.get("baseline"), incumbent(state), state.get("test")
     return known.model_copy(
         update={
-            "status": "finished" if test else "stopped",
+            "status": "finished" if test else "waiting" if asked else "stopped",
             "trials": len(state.get("trials", [])),
             "baseline": baseline.better.value if baseline else None,
             "best": best.score.value if best and best.score else None,

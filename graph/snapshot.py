@@ -37,7 +37,7 @@ def write_snapshot(
     node = following[0] if following else None
     made = Snapshot.model_validate({"at": time.time(), "state": state, "following": node, "question": question})
     if state:
-        write_text(folder.snapshot, made.model_dump_json())
+        write_text(folder.snapshot, made.model_dump_json(), durable=False)
     return made
 
 

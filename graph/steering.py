@@ -19,7 +19,7 @@ from graph.inbox import Letter, Posted, letters, remove
 from graph.snapshot import question_of
 from graph.values import in_words
 from graph.wishes import understand
-from memory.errors import InputError, StoppedError, StorageError
+from memory.errors import InputError, StoppedError, TunewrightError
 from memory.events import Events
 from memory.layout import RunFolder, write_record
 from memory.records import Asking, Budgeted, Halt, Question, Reply, Task, Understood, Wish
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 """How often the letter box is looked into while a node works."""
 WAITING_LOOK_SECONDS = 0.1
+TOO_LATE = "came too late: what it is about is over"
 
 
 class LetterBox(RunControl):
@@ -58,7 +59,7 @@ def interruptible(folder: RunFolder) -> Iterator[None]:
         while not done.wait(LOOK_SECONDS):
             try:
                 stopped = any(says(one, "now") and one.at >= since for one in unasked(folder))
-            except StorageError:
+            except TunewrightError:
                 return  # the main thread meets it at the step boundary, and says so
             if stopped:
                 # A signal also ends whatever the main thread waits for.
@@ -84,6 +85,15 @@ def says(letter: Letter, when: str) -> bool:
     return any(isinstance(one, Halt) and one.when == when for one in understand(letter.text))
 
 
+def understandable(letter: Letter) -> bool:
+    """Whether a letter says something; another release may have written it."""
+    try:
+        understand(letter.text)
+    except InputError:
+        return False
+    return True
+
+
 class Post:
     """The letters of one run, read by the process that holds it."""
 
@@ -105,10 +115,12 @@ class Post:
             letter = posted.letter
             if entered(letter, state):
                 remove(posted)
+            elif not understandable(letter):
+                self.over(posted, "is not understood")
             elif letter.answers and letter.answers == subject(state, following(found)):
                 answers.append(letter)
             elif letter.answers:
-                self.too_late(posted)
+                self.over(posted, TOO_LATE)
             else:
                 self.read(posted, state, following(found))
         question = question_of(self.graph.get_state(self.config))
@@ -132,6 +144,7 @@ class Post:
         self.graph.update_state(self.config, changes, as_node=came_from(state, coming))
         if task != state["task"]:
             write_record(self.folder.task, task)
+        if task.budget != state["task"].budget:
             self.events.emit("budget", f"budget: {in_words(task.budget.seconds)}", value=task.budget.seconds)
         remove(posted)
         if letter.at >= self.since and says(letter, "next_step"):
@@ -141,7 +154,7 @@ class Post:
 
     def wait(self, asked: Question, patience: float) -> bool:
         """Wait up to `patience` seconds for a letter; whether one came. Engines stay warm, and no budget is spent."""
-        self.events.emit("question", lines(asked)[0])
+        self.events.emit("question", f"waiting for your answer. {lines(asked)[0]}")
         until = time.monotonic() + patience
         while not letters(self.folder):
             if time.monotonic() >= until:
@@ -153,11 +166,11 @@ class Post:
         """Throw away what was said when the run had come to its end."""
         clear(self.folder, State(**self.graph.get_state(self.config).values))  # type: ignore[typeddict-item]
         for posted in letters(self.folder):
-            self.too_late(posted)
+            self.over(posted, TOO_LATE)
 
-    def too_late(self, posted: Posted) -> None:
-        """Say that a letter has no effect any more, and throw it away."""
-        self.events.emit("note", f"'{posted.letter.text}' came too late: what it is about is over")
+    def over(self, posted: Posted, why: str) -> None:
+        """Say why a letter has no effect, and throw it away."""
+        self.events.emit("note", f"'{posted.letter.text}' {why}")
         remove(posted)
 
 

@@ -149,8 +149,9 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file whole or not at all. Raises StorageError."""
+def write_text(path: Path, text: str, mode: int = 0o644, *, durable: bool = True) -> None:
+    """Write a file whole or not at all. Raises StorageError. What is not `durable`, because it can be made again, does
+    not wait for the disk."""
     made(path.parent)
     partial = path.with_name(path.name + ".partial")
     with disk(path):
@@ -158,7 +159,8 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         partial.replace(path)
 
 

@@ -163,6 +163,7 @@ def test_a_fork_of_a_fork(finished: RunFolder, told: list[Entry], tmp_path: Path
     plan = read_state(second)["plan"]
     assert plan is not None
     assert plan.training.epochs == 4
+    assert entries_of(second)[-1].following == "data_engineer"
 
 
 def test_the_first_checkpoint_takes_another_seed_and_draws_its_own_splits(

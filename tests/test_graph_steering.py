@@ -14,7 +14,7 @@ from graph.runner import compiled, open_database
 from graph.runs import past_events
 from graph.snapshot import read_snapshot
 from graph.steering import came_from
-from memory.errors import InputError, StoppedError
+from memory.errors import InputError, ServerError, StoppedError
 from memory.layout import read_record
 from memory.records import Budget, Plan, Question, Task
 from memory.state import State
@@ -104,8 +104,9 @@ def test_a_plain_no_is_not_answered_with_the_same_plan(tmp_path: Path) -> None:
     post(run.folder, "no")
     second = waiting(run).plan
     assert (second.data, second.training) != (first.data, first.training)
-    post(run.folder, "yes, and stop after this trial")
+    post(run.folder, '{"approve": true, "text": "stop after this trial"}')
     state, _ = run.go_on()
+    assert state["wishes"][-1].text == "yes, stop after this trial"
     assert state["declined"] == [first]
     assert [trial.plan for trial in state["trials"]] == [second]
 
@@ -119,7 +120,7 @@ def test_an_answer_while_the_process_waits_is_taken_at_once(tmp_path: Path) -> N
     late.join()
     assert left is None
     assert len(state["trials"]) == 1
-    assert events(run, "question").count("Approve the plan of trial 1") == 2
+    assert events(run, "question").count("waiting for your answer. Approve the plan of trial 1") == 2
     assert question.id
     assert state["spent_seconds"] < 30
 
@@ -150,7 +151,6 @@ def test_an_answer_to_a_question_that_is_over_has_no_effect(tmp_path: Path) -> N
     run.happens = {("trainer", 1): lambda: drop(run.folder, "no", question.subject)}
     post(run.folder, "yes")
     assert waiting(run).plan.number == 2
-    assert events(run, "note")[-1] != ""
     assert any("'no' came too late" in says for says in events(run, "note"))
     assert letters(run.folder) == []
 
@@ -227,6 +227,23 @@ def test_a_stop_that_nobody_read_does_not_stop_the_next_process(tmp_path: Path) 
     assert [wish.text for wish in state["wishes"]] == ["stop now"]
 
 
+def test_what_is_said_before_the_baseline_does_not_skip_it(tmp_path: Path) -> None:
+    run = begun(tmp_path, budget=Budget(seconds=1800, max_trials=1))
+
+    def dies() -> None:
+        run.happens = {}
+        raise ServerError("the server died")
+
+    run.happens = {("analyst", None): dies}
+    with pytest.raises(ServerError):
+        run.go_on()
+    assert post(run.folder, "add 10 minutes") == "the budget grows by 10m"
+    state, _ = run.go_on()
+    assert run.worked[:3] == [("analyst", None), ("analyst", None), ("planner", None)]
+    assert state["baseline"] is not None
+    assert state["task"].budget.seconds == 2400
+
+
 def test_a_letter_that_was_read_before_a_kill_is_not_read_twice(tmp_path: Path) -> None:
     run = begun(tmp_path, budget=Budget(seconds=1800, max_trials=1))
     again = drop(run.folder, "add 10 minutes")
@@ -272,6 +289,7 @@ def refusal(run: SteeredRun, text: str) -> str:
         ("yes, no", "says yes and no"),
         ("yes, and add 10 minutes", "is more than an answer"),
         ('{"approve": true, "text": "fewer epochs"}', "a yes takes the plan as it is"),
+        ("no, use fewer epochs and stop after this trial", "the next plan cannot carry anything where the run ends"),
     ],
 )
 def test_an_answer_that_contradicts_itself_is_refused_and_the_question_waits_on(
