@@ -119,8 +119,14 @@ def hear(place: Place, reading: Reading | None, text: str, asked: str = "") -> H
             background.resume(reading.folder, place.launch)
             return Heard("It goes on where it stopped.")
         if reading is not None and reading.status != "finished" and is_wish(text):
-            if reading.question is not None and reading.question.id != asked and is_reply(text):
-                raise InputError("another question waits by now", "Read it, then answer.")
+            waiting = reading.question.id if reading.question else ""
+            if is_reply(text) and waiting != asked:
+                over = (
+                    "that question is over: it was answered already"
+                    if asked
+                    else "a question waits that you have not seen"
+                )
+                raise InputError(over, "Look at what the run asks now.")
             return Heard(answers.sentence(background.say(reading.folder, text, place.launch)))
         if request := understood(text, place.runs):
             return Heard(proposal(request, place.runs, place.cache), request)
