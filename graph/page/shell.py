@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import gradio as gr
+from gradio.events import Dependency
 
 from graph.page.place import News, Place
 from memory.errors import TunewrightError
@@ -81,7 +82,8 @@ class Tab:
 
 def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
     """The whole page, not yet served."""
-    with gr.Blocks(title="Tunewright", analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
+    blocks = gr.Blocks(title="Tunewright", analytics_enabled=False, delete_cache=(3600, 3600))
+    with blocks:
         with gr.Row():
             with gr.Column(min_width=280):
                 gr.Markdown("# Tunewright\n\nFine-tunes a model trial by trial, and shows what each of them was worth.")
@@ -118,30 +120,39 @@ def opened(place: Place, asked: str | None) -> tuple[Any, ...]:
 
 
 def looked(place: Place, run: str | None, known: Sequence[str], news: News | None) -> tuple[Any, ...]:
-    """The same a second later; what is as it was is skipped. Raises InputError for a run that is not in the list."""
+    """The same a second later; what is as it was is skipped. A run that is not in the list, or not any more, is let go
+    of, with one line for the person."""
     ids = tuple(place.ids())
+    if run and run not in ids:
+        gr.Warning("There is no such run. Choose one in the list.", title="Not found")
+        return gr.update(choices=list(ids), value=None), ids, None
     fresh = place.news(run) if run else None
+    same = ids == tuple(known)
     return (
-        gr.update(choices=list(ids)) if ids != tuple(known) else gr.skip(),
-        ids if ids != tuple(known) else gr.skip(),
-        fresh if fresh != news else gr.skip(),
+        gr.skip() if same else gr.update(choices=list(ids)),
+        gr.skip() if same else ids,
+        gr.skip() if fresh == news else fresh,
     )
 
 
 def listen(
-    triggers: Sequence[Any],
+    triggers: Sequence[Any] | Dependency,
     work: Callable[..., Any],
     inputs: Sequence[Any],
     outputs: Sequence[Any],
     *,
     progress: Literal["full", "minimal", "hidden"] = "hidden",
     limit: int = SIDE_BY_SIDE,
-) -> Any:
-    """Wire events to `work`; at most `limit` at a time. The dependency comes back, for `.then(...)`."""
-    return gr.on(
-        list(triggers), one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit,
+    mode: Literal["once", "multiple", "always_last"] | None = None,
+) -> Dependency:
+    """Wire events to `work`, at most `limit` at a time; in place of events, what was wired before, to follow it. `mode`
+    says what becomes of an event that comes while an earlier one is worked on; None is Gradio's choice."""
+    wire = triggers.then if isinstance(triggers, Dependency) else functools.partial(gr.on, list(triggers))
+    wired: Dependency = wire(
+        one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit, trigger_mode=mode,
         api_visibility="private",
     )  # fmt: skip
+    return wired
 
 
 def one_line(work: Callable[P, R]) -> Callable[P, R]:
