@@ -19,7 +19,7 @@ from memory.layout import RunFolder
 
 Key = tuple[str, bool, float]
 """A run, whether a process is at work on it, and when something last happened: what the tab shows depends on it."""
-WIDTHS = ("165px", "480px", "130px", "130px", "140px")
+WIDTHS = ("190px", "560px", "130px", "130px", "140px")
 """Of the columns; on a narrow screen the table scrolls."""
 FORK = (
     "The new run goes on from this checkpoint with what you change here; the old one stays as it is. Its sealed test "

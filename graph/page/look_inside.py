@@ -151,8 +151,8 @@ def compared(
         return NOTHING, "", ""
     both = samples.side_by_side(place.folder(run), place.read(run).state, first, second)
     found = both.find(samples.turn_of(turn), kind, words or "", int(page or 1))
-    counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
-    says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
+    counts = ", ".join(f"{both.counts[turned]:,} {turned}" for turned in TURNS[1:])
+    says = f"{len(both.pairs):,} answers: {counts}. Shown: {found.says}, page {found.number} of {found.pages}."
     return says, samples.html(found, both, first, second), samples.errors_html(both, first, second)
 
 
