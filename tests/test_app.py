@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import time
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,6 +16,8 @@ from tests.browser import NARROW, App, opened
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 RUN = "20260101-000000-syllogism"
+TOO_LATE = re.compile("answered already|has been answered|nothing waits", re.IGNORECASE)
+"""One clear line, whichever it is by then."""
 RUN_MS = 400_000
 """A run of one trial with quick engines takes half a minute; a machine that is busy takes longer."""
 
@@ -47,7 +49,7 @@ def end(folder: RunFolder) -> None:
         time.sleep(0.1)
 
 
-def test_a_run_is_started_watched_through_a_reload_and_asked_about(app: App, tab: Page) -> None:
+def test_a_run_is_started_watched_through_a_reload_stopped_resumed_and_asked_about(app: App, tab: Page) -> None:
     say(tab, "Fine-tune smollm2 on syllogism for 20 minutes")
     expect(tab.locator("#chat")).to_contain_text("20m of wall clock")
     assert not app.runs.exists(), "nothing starts before the click"
@@ -59,7 +61,11 @@ def test_a_run_is_started_watched_through_a_reload_and_asked_about(app: App, tab
         tab.reload()
         expect(tab.get_by_label("Run, newest first")).to_have_value(folder.id)
         show(tab, "Run")
-        expect(tab.locator("#now")).to_contain_text("at work", timeout=RUN_MS)
+        expect(tab.locator("#now")).to_contain_text("at work: analyst", timeout=RUN_MS)
+        show(tab, "Chat")
+        say(tab, "stop now")
+        tab.get_by_role("button", name="Resume").click(timeout=RUN_MS)
+        show(tab, "Run")
         expect(tab.locator("#now")).to_contain_text("finished", timeout=RUN_MS)
         expect(tab.locator("#trials")).to_contain_text("small")
         expect(tab.locator(".js-plotly-plot")).to_have_count(4)
@@ -73,7 +79,7 @@ def test_a_run_is_started_watched_through_a_reload_and_asked_about(app: App, tab
     expect(tab.locator("#chat")).to_contain_text("I do not understand")
 
 
-def test_a_question_is_answered_once_and_a_run_is_stopped_and_resumed(app: App, tab: Page, chromium: Browser) -> None:
+def test_a_question_outlives_the_page_and_is_answered_once(app: App, tab: Page, chromium: Browser) -> None:
     say(tab, "Fine-tune smollm2 on syllogism for 20 minutes and ask me before each plan")
     tab.get_by_role("button", name="Start").click()
     expect(tab.get_by_role("button", name="Start")).to_be_hidden()
@@ -81,19 +87,15 @@ def test_a_question_is_answered_once_and_a_run_is_stopped_and_resumed(app: App, 
     try:
         expect(tab.get_by_role("button", name="Approve")).to_be_visible(timeout=RUN_MS)
         expect(tab.locator("#chat")).to_contain_text("May trial 1 go on?")
-        with opened(chromium, f"{app.url}/?run={folder.id}") as other:
-            expect(other.get_by_role("button", name="Decline")).to_be_visible()
-            tab.get_by_role("button", name="Approve").click()
-            other.get_by_role("button", name="Decline").click()
-            expect(tab.locator("#chat")).to_contain_text("Trial 1 goes on")
-            expect(other.locator("#chat")).to_contain_text("answered already")
-        say(tab, "stop now")
-        show(tab, "Run")
-        expect(tab.locator("#now")).to_contain_text("stopped", timeout=RUN_MS)
         app.stop()
         app.start()
         tab.goto(f"{app.url}/?run={folder.id}")
-        tab.get_by_role("button", name="Resume").click()
+        with opened(chromium, f"{app.url}/?run={folder.id}") as other:
+            expect(other.get_by_role("button", name="Decline")).to_be_visible()
+            tab.get_by_role("button", name="Approve").click()
+            expect(tab.locator("#chat")).to_contain_text("Trial 1 goes on")
+            say(other, "decline")
+            expect(other.locator("#chat")).to_contain_text(TOO_LATE)
         show(tab, "Run")
         expect(tab.locator("#now")).to_contain_text("finished", timeout=RUN_MS)
     finally:
@@ -104,8 +106,9 @@ def test_what_a_model_wrote_is_shown_and_never_run(app: App, chromium: Browser) 
     folder = RunFolder(app.runs / RUN)
     example_run.play(folder)
     hostile = "<img src=x onerror=\"document.title='gone'\"> ![p](http://evil.example/p.png)"
-    for path in (folder.root / "report.json",):
-        path.write_text(path.read_text().replace("more of it helps", hostile.replace('"', '\\"')))
+    for path in (folder.root / "report.json", folder.snapshot):
+        if path.exists():
+            path.write_text(path.read_text().replace("more of it helps", hostile.replace('"', '\\"')))
     with opened(chromium, f"{app.url}/?run={RUN}", NARROW, dark=True) as tab:
         show(tab, "Run")
         expect(tab.locator("#trials")).to_contain_text("onerror")
@@ -122,19 +125,26 @@ def test_what_a_model_wrote_is_shown_and_never_run(app: App, chromium: Browser) 
 def test_all_of_it_works_by_keyboard(app: App, tab: Page) -> None:
     example_run.play(RunFolder(app.runs / RUN))
     tab.get_by_role("tab", name="Chat").focus()
-    tab.keyboard.press("ArrowRight")
-    tab.keyboard.press("Enter")
-    expect(tab.locator("#now")).to_be_visible()
-    tab.get_by_label("Run, newest first").focus()
-    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Tab")
     tab.keyboard.press("Enter")
     expect(tab.locator("#now")).to_contain_text("finished")
+    tab.get_by_role("tab", name="Chat").focus()
+    tab.keyboard.press("Enter")
+    tab.get_by_label("Say something").focus()
+    tab.keyboard.type("what is the best so far?")
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#chat")).to_contain_text("Trial 3")
 
 
-def test_a_copied_address_shows_its_run(app: App, tab: Page, tmp_path: Path) -> None:
+def test_a_copied_address_shows_its_run_and_a_guess_shows_none(app: App, tab: Page) -> None:
     example_run.play(RunFolder(app.runs / RUN))
     example_run.play(RunFolder(app.runs / "20260102-000000-syllogism"))
     tab.goto(f"{app.url}/?run={RUN}")
     expect(tab.get_by_label("Run, newest first")).to_have_value(RUN)
     tab.goto(f"{app.url}/?run=../../etc")
-    expect(tab.get_by_label("Run, newest first")).to_have_value("20260102-000000-syllogism")
+    chooser = tab.get_by_label("Run, newest first")
+    expect(chooser).to_have_value("20260102-000000-syllogism")
+    chooser.fill("../../etc")
+    chooser.press("Enter")
+    expect(tab.get_by_text("There is no such run")).to_be_visible()
+    expect(chooser).to_have_value("")

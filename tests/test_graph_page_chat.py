@@ -83,7 +83,7 @@ def test_of_two_tabs_that_answer_a_question_the_second_is_told(place: Place, fol
         reading = place.read(folder.id)
         assert reading.status == "waits for you"
         assert "May trial 4 go on?" in messages(reading, ())[-1]["content"]
-        assert "another question waits" in hear(place, reading, "Approve", "b" * 32).answer
+        assert "that question is over" in hear(place, reading, "Approve", "b" * 32).answer
         assert hear(place, reading, "Approve", question.id).answer == "Trial 4 goes on."
         assert "answered already" in hear(place, reading, "Decline", question.id).answer
 

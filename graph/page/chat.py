@@ -8,10 +8,11 @@ import time
 from typing import Any, NamedTuple
 
 import gradio as gr
+from gradio.components.chatbot import MessageDict
 
 from graph import background
 from graph.page import answers
-from graph.page.conversation import SUGGESTIONS, Exchange, Message, messages, not_understood, suggestions
+from graph.page.conversation import SUGGESTIONS, Exchange, messages, not_understood, suggestions
 from graph.page.place import Place
 from graph.page.reading import Reading
 from graph.page.request import Request, proposal, understood
@@ -36,7 +37,7 @@ class Offer(NamedTuple):
 class Shown(NamedTuple):
     """What a tab shows; it is drawn again where this changes."""
 
-    chat: list[Message]
+    chat: list[MessageDict]
     suggested: list[str]
     asked: str
     """The id of the question that waits; empty where none does."""
@@ -58,8 +59,8 @@ def layout(shell: Shell) -> None:
     """Build the tab."""
     first = messages(None, ()), suggestions(None)
     chat = gr.Chatbot(
-        first[0], label="Chat", height=440, buttons=["copy"], sanitize_html=True, allow_tags=False, latex_delimiters=[],
-        elem_id="chat", layout="panel",
+        [*first[0]], label="Chat", height=440, layout="panel", buttons=["copy"], sanitize_html=True, allow_tags=False,
+        latex_delimiters=[], elem_id="chat",
     )  # fmt: skip
     with gr.Row(visible=False) as offered:
         start = gr.Button("Start", variant="primary", elem_id="start")
@@ -118,8 +119,14 @@ def hear(place: Place, reading: Reading | None, text: str, asked: str = "") -> H
             background.resume(reading.folder, place.launch)
             return Heard("It goes on where it stopped.")
         if reading is not None and reading.status != "finished" and is_wish(text):
-            if reading.question is not None and reading.question.id != asked and is_reply(text):
-                raise InputError("another question waits by now", "Read it, then answer.")
+            waiting = reading.question.id if reading.question else ""
+            if is_reply(text) and waiting != asked:
+                over = (
+                    "that question is over: it was answered already"
+                    if asked
+                    else "a question waits that you have not seen"
+                )
+                raise InputError(over, "Look at what the run asks now.")
             return Heard(answers.sentence(background.say(reading.folder, text, place.launch)))
         if request := understood(text, place.runs):
             return Heard(proposal(request, place.runs, place.cache), request)

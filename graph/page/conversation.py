@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from gradio.components.chatbot import MessageDict
+
 from graph.page import answers
 from graph.page.reading import Reading
 from graph.page.request import begun
@@ -32,7 +34,6 @@ QUESTIONS = (
 )
 SUGGESTIONS = 6
 """At most, as buttons."""
-Message = dict[str, str]
 
 
 class Exchange(NamedTuple):
@@ -69,7 +70,7 @@ def not_understood(text: str) -> str:
     return f"I do not understand “{plain(text)}”.\n\n{help_text()}"
 
 
-def messages(reading: Reading | None, here: Sequence[Exchange]) -> list[Message]:
+def messages(reading: Reading | None, here: Sequence[Exchange]) -> list[MessageDict]:
     """The chat, oldest first."""
     of_run = [each for each in here if each.run == (reading.folder.id if reading else "")]
     said = [(each.at, pair) for each in of_run for pair in (person(each.said), ours(each.answer))]
@@ -79,7 +80,7 @@ def messages(reading: Reading | None, here: Sequence[Exchange]) -> list[Message]
     return merged[-MESSAGES:]
 
 
-def happened(reading: Reading, known: set[str]) -> list[tuple[float, Message]]:
+def happened(reading: Reading, known: set[str]) -> list[tuple[float, MessageDict]]:
     """What the run's events say, with their times; what was said in this tab is `known` already."""
     found = [(0.0, ours(f"This is run {plain(reading.folder.id)}: {begun(reading.task)}."))]
     for event in reading.events:
@@ -129,11 +130,11 @@ def suggestions(reading: Reading | None) -> list[str]:
     return ["How long still?", *asked, *steers][:SUGGESTIONS]
 
 
-def person(text: str) -> Message:
+def person(text: str) -> MessageDict:
     """A person's message, shown as it was written."""
-    return {"role": "user", "content": plain(text)}
+    return MessageDict(role="user", content=plain(text))
 
 
-def ours(markdown: str) -> Message:
+def ours(markdown: str) -> MessageDict:
     """A message of ours."""
-    return {"role": "assistant", "content": markdown}
+    return MessageDict(role="assistant", content=markdown)

@@ -81,7 +81,8 @@ class Tab:
 
 def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
     """The whole page, not yet served."""
-    with gr.Blocks(title="Tunewright", analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
+    blocks = gr.Blocks(title="Tunewright", analytics_enabled=False, delete_cache=(3600, 3600))
+    with blocks:
         with gr.Row():
             with gr.Column(min_width=280):
                 gr.Markdown("# Tunewright\n\nFine-tunes a model trial by trial, and shows what each of them was worth.")
@@ -118,13 +119,18 @@ def opened(place: Place, asked: str | None) -> tuple[Any, ...]:
 
 
 def looked(place: Place, run: str | None, known: Sequence[str], news: News | None) -> tuple[Any, ...]:
-    """The same a second later; what is as it was is skipped. Raises InputError for a run that is not in the list."""
+    """The same a second later; what is as it was is skipped. A run that is not in the list, or not any more, is let go
+    of, with one line for the person."""
     ids = tuple(place.ids())
+    if run and run not in ids:
+        gr.Warning("There is no such run. Choose one in the list.", title="Not found")
+        return gr.update(choices=list(ids), value=None), ids, None
     fresh = place.news(run) if run else None
+    same = ids == tuple(known)
     return (
-        gr.update(choices=list(ids)) if ids != tuple(known) else gr.skip(),
-        ids if ids != tuple(known) else gr.skip(),
-        fresh if fresh != news else gr.skip(),
+        gr.skip() if same else gr.update(choices=list(ids)),
+        gr.skip() if same else ids,
+        gr.skip() if fresh == news else fresh,
     )
 
 
