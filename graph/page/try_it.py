@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -62,8 +63,9 @@ def answered(
     done = finished_run(place, run)
     chats = [[*messages(before), {"role": "user", "content": question.strip()}] for before in (base, tuned)]
     said = Answers()
-    for said in there.ask(done, *chats):
-        yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
+    with closing(there.ask(done, *chats)) as answers:  # somebody who leaves lets go of the server at once
+        for said in answers:
+            yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
     marks = tryout.marks(done, tryout.item(done.folder, item), question, said)
     yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), document(marks)
 
