@@ -14,6 +14,7 @@ from memory.errors import InputError
 from memory.records import (
     Asking,
     Budgeted,
+    Declined,
     ForPlan,
     Halt,
     NodeName,
@@ -101,8 +102,8 @@ def subject(state: State, following: str | None) -> str | None:
 
 
 def declined(plan: Plan, wish: Wish) -> Changes:
-    """The changes that drop a plan before it has become a trial. Without a wish it must not be proposed again."""
-    return {**dropped(), "wishes": [wish], "declined": [] if wish.for_plan else [plan]}
+    """The changes that drop a plan before it has become a trial."""
+    return {**dropped(), "wishes": [wish], "declined": [Declined(plan=plan, wish=wish.number)]}
 
 
 def lines(asked: Question) -> list[str]:

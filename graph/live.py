@@ -28,7 +28,8 @@ REFRESH_PER_SECOND = 1
 PROGRESS_SECONDS = 10.0
 """Between two plain lines about the same work."""
 LOSSES_SHOWN = 8
-LINES_SHOWN = 6
+LINES_SHOWN = 9
+"""As many as a question has."""
 
 
 @dataclass

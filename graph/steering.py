@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 import time
@@ -154,7 +155,11 @@ class Post:
 
     def wait(self, asked: Question, patience: float) -> bool:
         """Wait up to `patience` seconds for a letter; whether one came. Engines stay warm, and no budget is spent."""
-        self.events.emit("question", f"waiting for your answer. {lines(asked)[0]}")
+        title, *rest = lines(asked)
+        self.events.emit("question", f"waiting for your answer. {title}")
+        command = shlex.join(["python", "-m", "graph.run", "--answer", str(self.folder.root), "TEXT"])
+        for line in [*rest, f"  answer  {command}"] if patience else []:
+            self.events.emit("question", line)
         until = time.monotonic() + patience
         while not letters(self.folder):
             if time.monotonic() >= until:

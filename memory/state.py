@@ -13,6 +13,7 @@ from memory.lineage import last_accepted
 from memory.records import (
     Baseline,
     DatasetCard,
+    Declined,
     Failure,
     GoOn,
     Halt,
@@ -50,8 +51,8 @@ class State(TypedDict, total=False):
     lessons: Annotated[list[Lesson], operator.add]
     wishes: Annotated[list[Wish], operator.add]
     """All that a person said to the run, oldest first."""
-    declined: Annotated[list[Plan], operator.add]
-    """Plans that a person refused and wished nothing else; none of them is proposed again."""
+    declined: Annotated[list[Declined], operator.add]
+    """Plans that a person refused, oldest first."""
     stop: str | None
     """Why the planner stopped; None while it goes on."""
     test: SealedTest | None
@@ -73,7 +74,7 @@ class Changes(TypedDict, total=False):
     trials: list[Trial]
     lessons: list[Lesson]
     wishes: list[Wish]
-    declined: list[Plan]
+    declined: list[Declined]
     stop: str | None
     test: SealedTest | None
     spent_seconds: float
@@ -97,12 +98,22 @@ def trials_left(state: State) -> int | None:
 
 
 def open_wishes(state: State) -> list[Wish]:
-    """What a person wished of a plan and no plan carries yet, oldest first. A declined plan carried nothing."""
+    """What a person wished of a plan and no plan carries yet, oldest first. A plan that was declined with a further
+    wish has carried nothing; one that met a plain no takes its wishes with it."""
+    wishes = {wish.number: wish for wish in state.get("wishes", []) if wish.for_plan}
     plans = [trial.plan for trial in state.get("trials", [])]
+    plans += [one.plan for one in state.get("declined", []) if one.wish not in wishes]
     if (plan := state.get("plan")) is not None:
         plans.append(plan)
     carried = {number for plan in plans for number in plan.wishes}
-    return [wish for wish in state.get("wishes", []) if wish.for_plan and wish.number not in carried]
+    return [wish for number, wish in wishes.items() if number not in carried]
+
+
+def refused(state: State) -> list[Plan]:
+    """Plans that must not be proposed again: all that were declined, but for one to which a wish was said that is still
+    open, and that the next plan may be made of."""
+    still_open = {wish.number for wish in open_wishes(state)}
+    return [one.plan for one in state.get("declined", []) if one.wish not in still_open]
 
 
 def asked_to_end(state: State) -> Wish | None:

@@ -4,7 +4,7 @@ from statistics import fmean
 
 from memory.layout import write_record
 from memory.records import Plan
-from memory.state import Changes, State, asked_to_end, open_wishes, seconds_left, trials_left
+from memory.state import Changes, State, asked_to_end, open_wishes, refused, seconds_left, trials_left
 from nodes.deps import Deps
 from tools.benchmarks.splits import read_items
 from tools.proposers import brief as costs
@@ -46,7 +46,7 @@ def brief(state: State, deps: Deps) -> Brief:
         trials=tuple(trials),
         lessons=tuple(state.get("lessons", [])),
         wishes=tuple(open_wishes(state)),
-        declined=tuple(state.get("declined", [])),
+        declined=tuple(refused(state)),
         seconds_left=seconds_left(state),
         trials_left=trials_left(state),
         train_rows=len(items),

@@ -3,7 +3,8 @@ enough to be steered in many ways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,15 +35,20 @@ class SteeredRun:
 
     def go_on(self, patience: float = 0.0) -> tuple[State, Question | None]:
         """To the end, or to a question."""
+        with self.tools() as deps:
+            graph = build(lambda _: deps, self.nodes()).compile(checkpointer=runner.saver_of(deps.ledger.database))
+            begun = bool(runner.state_of(graph, self.folder))
+            begin = None if begun else runner.beginning(read_record(self.folder.task, Task))
+            return runner.drive(graph, self.folder, begin, deps.events, patience)
+
+    @contextmanager
+    def tools(self) -> Iterator[Deps]:
+        """The nodes' tools, with the run's database open. Engines start at their first use, so none does."""
         task = read_record(self.folder.task, Task)
         with runner.open_database(self.folder) as database:
-            # Engines start at their first use, so none does.
             deps = runner.assemble(task, self.folder, fake_run.workshop(task, self.cache, print), database, ())
             try:
-                graph = build(lambda _: deps, self.nodes()).compile(checkpointer=runner.saver_of(database))
-                begun = bool(runner.state_of(graph, self.folder))
-                begin = None if begun else runner.beginning(task)
-                return runner.drive(graph, self.folder, begin, deps.events, patience)
+                yield deps
             finally:
                 deps.close()
 

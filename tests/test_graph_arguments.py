@@ -57,6 +57,16 @@ def test_runs_that_exist() -> None:
     assert [(edit.key, edit.value) for edit in fork.edits] == [("plan.learning_rate", "3e-4"), ("budget", "2h")]
 
 
+def test_a_run_that_asks_and_what_is_said_to_it() -> None:
+    asking = parsed("--benchmark aiw --approve train --wait 10m")
+    assert (asking.task().approve, asking.wait) == ("train", 600)
+    assert parsed("--benchmark aiw").task().approve == "never"
+    said = parse(["--answer", "abc", "no, use fewer epochs", "--wait", "1h"], HOME)
+    assert (said.action, said.run, said.says, said.wait) == ("answer", "abc", "no, use fewer epochs", 3600)
+    assert parse(["--answer", "/somewhere/runs/abc", "yes"], HOME).runs == Path("/somewhere/runs")
+    assert parsed("--fork abc@1f --set approve=never").edits[0].value == "never"
+
+
 def test_a_run_may_be_named_by_its_folder() -> None:
     settings = parsed("--resume /somewhere/runs/abc/")
     assert (settings.runs, settings.run) == (Path("/somewhere/runs"), "abc")
@@ -158,6 +168,10 @@ def test_durations_in_words_are_read_back() -> None:
         ("--export a --ask b c", "--export and --ask exclude each other"),
         ("--new-task a.csv --benchmark aiw", "--benchmark and --new-task exclude each other. Give one of them."),
         ("--ask abc", "--ask: expected 2 arguments"),
+        ("--answer abc", "--answer: expected 2 arguments"),
+        ("--benchmark aiw --approve sometimes", "invalid choice: 'sometimes'"),
+        ("--fork a@b --set approve=sometimes", "'sometimes' is no value for approve. It should be never, plan"),
+        ("--answer nobody yes --run-dir /nowhere", "there is no run nobody"),
         ("--resume nobody --run-dir /nowhere", "there is no run nobody: /nowhere holds none"),
         ("--history nobody --run-dir /nowhere", "there is no run nobody"),
         ("--fork nobody@1 --run-dir /nowhere", "there is no run nobody"),

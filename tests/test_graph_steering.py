@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import ValidationError
 
+from graph.build import build
 from graph.history import Entry, history
 from graph.inbox import drop, letters
 from graph.message import post
@@ -32,6 +38,16 @@ def waiting(run: SteeredRun) -> Question:
     _, question = run.go_on()
     assert question is not None
     return question
+
+
+def dying(run: SteeredRun) -> Callable[[], None]:
+    """What ends the process once, as a server that dies does."""
+
+    def dies() -> None:
+        run.happens = {}
+        raise ServerError("the server died")
+
+    return dies
 
 
 def told(run: SteeredRun) -> list[Entry]:
@@ -98,17 +114,21 @@ def test_a_no_with_a_wish_drops_the_plan_and_the_next_one_carries_it(tmp_path: P
     assert run.worked.count(("data_engineer", 1)) == 1
 
 
-def test_a_plain_no_is_not_answered_with_the_same_plan(tmp_path: Path) -> None:
+def test_a_plain_no_is_answered_with_no_plan_that_was_seen_before(tmp_path: Path) -> None:
     run = begun(tmp_path, approve="plan", budget=Budget(seconds=1800, max_trials=1))
-    first = waiting(run).plan
-    post(run.folder, "no")
-    second = waiting(run).plan
-    assert (second.data, second.training) != (first.data, first.training)
+    seen: list[Plan] = []
+    for answer in ("no, use fewer epochs", "no", "no"):
+        seen.append(waiting(run).plan)
+        post(run.folder, answer)
+    seen.append(waiting(run).plan)
+    assert [plan.wishes for plan in seen] == [(), (1,), (), ()]
+    recipes = [(plan.data, plan.training) for plan in seen]
+    assert all(recipe not in recipes[:place] for place, recipe in enumerate(recipes))
     post(run.folder, '{"approve": true, "text": "stop after this trial"}')
     state, _ = run.go_on()
     assert state["wishes"][-1].text == "yes, stop after this trial"
-    assert state["declined"] == [first]
-    assert [trial.plan for trial in state["trials"]] == [second]
+    assert [one.plan for one in state["declined"]] == seen[:3]
+    assert [trial.plan for trial in state["trials"]] == seen[3:]
 
 
 def test_an_answer_while_the_process_waits_is_taken_at_once(tmp_path: Path) -> None:
@@ -120,9 +140,42 @@ def test_an_answer_while_the_process_waits_is_taken_at_once(tmp_path: Path) -> N
     late.join()
     assert left is None
     assert len(state["trials"]) == 1
-    assert events(run, "question").count("waiting for your answer. Approve the plan of trial 1") == 2
+    shown = events(run, "question")
+    assert shown.count("waiting for your answer. Approve the plan of trial 1") == 2
+    assert any(question.plan.hypothesis in line for line in shown), "a person at the terminal sees what is asked"
+    assert f"--answer {run.folder.root} TEXT" in shown[-1]
     assert question.id
     assert state["spent_seconds"] < 30
+
+
+def test_a_yes_outlives_the_death_of_the_node_that_it_was_for(tmp_path: Path) -> None:
+    run = begun(tmp_path, approve="plan", budget=Budget(seconds=1800, max_trials=1))
+    waiting(run)
+    post(run.folder, "yes")
+    run.happens = {("data_engineer", 1): dying(run)}
+    with pytest.raises(ServerError):
+        run.go_on()
+    state, question = run.go_on()
+    assert question is None
+    assert run.worked.count(("data_engineer", 1)) == 2
+    assert [wish.text for wish in state["wishes"]] == ["yes"]
+
+
+def test_a_studio_answers_in_json_and_a_bad_answer_can_be_given_again(tmp_path: Path) -> None:
+    run = begun(tmp_path, approve="plan", budget=Budget(seconds=1800, max_trials=1))
+    task = read_record(run.folder.task, Task)
+    config: RunnableConfig = {"configurable": {"thread_id": "studio"}}
+    with run.tools() as deps:
+        graph = build(lambda _: deps, run.nodes()).compile(checkpointer=InMemorySaver())
+        asked = graph.invoke(State(task=task), config)
+        assert asked["__interrupt__"][0].value["place"] == "plan"
+        with pytest.raises(ValidationError, match="'make coffee' is not understood"):
+            graph.invoke(Command(resume={"approve": False, "text": "make coffee"}), config)
+        asked = graph.invoke(Command(resume={"approve": False, "text": "fewer epochs"}), config)
+        assert asked["__interrupt__"][0].value["plan"]["wishes"] == [1]
+        ended = graph.invoke(Command(resume={"approve": True}), config)
+    assert [wish.text for wish in ended["wishes"]] == ["fewer epochs", "yes"]
+    assert len(ended["trials"]) == 1
 
 
 def test_of_two_answers_the_first_counts_and_the_second_is_told(tmp_path: Path) -> None:
@@ -229,12 +282,7 @@ def test_a_stop_that_nobody_read_does_not_stop_the_next_process(tmp_path: Path) 
 
 def test_what_is_said_before_the_baseline_does_not_skip_it(tmp_path: Path) -> None:
     run = begun(tmp_path, budget=Budget(seconds=1800, max_trials=1))
-
-    def dies() -> None:
-        run.happens = {}
-        raise ServerError("the server died")
-
-    run.happens = {("analyst", None): dies}
+    run.happens = {("analyst", None): dying(run)}
     with pytest.raises(ServerError):
         run.go_on()
     assert post(run.folder, "add 10 minutes") == "the budget grows by 10m"
@@ -260,7 +308,7 @@ def test_a_letter_that_was_read_before_a_kill_is_not_read_twice(tmp_path: Path) 
         ("make it better", "'make it better' is not understood. What can be said: yes / no"),
         ("go back to trial 7", "there is no trial 7 to go back to. No trial has ended yet."),
         ("go on", "nobody asked the run to end"),
-        ("budget 1s", "a budget of 1s is spent"),
+        ("budget 0.2s", "a budget of 0s leaves no time"),
         ("learning rate -1", "is not understood"),
         ("dropout 7", "'7' is no value for plan.lora_dropout"),
         ("", "nothing was said"),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -365,3 +366,24 @@ def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: MakeDisk)
         assert len(acknowledged) > 50
         assert [row[0] for row in database.rows("SELECT id FROM notes ORDER BY id")] == acknowledged
         note(database, 5000)
+
+
+def test_whether_a_run_is_held_is_seen_and_disturbs_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    assert not is_held(tmp_path)
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.001):
+            is_held(tmp_path)
+
+    onlooker = threading.Thread(target=look)
+    onlooker.start()
+    try:
+        for _ in range(30):
+            with Database.open(path, [NOTES]):
+                assert is_held(tmp_path)
+    finally:
+        done.set()
+        onlooker.join()
+    assert not is_held(tmp_path)

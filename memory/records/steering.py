@@ -126,6 +126,14 @@ class Wish(Record):
         return tuple(one for one in self.understood if isinstance(one, ForPlan))
 
 
+class Declined(Record):
+    """A plan that a person refused before it became a trial."""
+
+    plan: Plan
+    wish: int = Field(ge=1)
+    """The number of what was said to it: a plain no, or a no with a wish for another plan."""
+
+
 class Question(Record):
     """What a run asks before it goes on. All that is needed to answer stands here."""
 

@@ -89,10 +89,6 @@ def carried(brief: Brief, recipe: Recipe, asked: list[ForPlan]) -> Carried:
 def adjusted(brief: Brief, found: Carried, wish: Adjust) -> Carried:
     """One setting at another value."""
     recipe, factor = found.recipe, wish.factor
-    if factor in SHAPE and recipe.training.continue_from is not None:
-        anew = changed(recipe, continue_from=None, rows=rows_seen(brief, recipe), skip=0)
-        found = found.with_(anew, f"another {factor} starts from the base model: trained weights keep their shape")
-        recipe = found.recipe
     step = {"lower": LOWERED, "higher": RAISED}.get(wish.way, {}).get(factor)
     after = changed(recipe, **{factor: step(brief, recipe) if step else wish.value})
     value, open_rows = factors(after)[factor], rows_open(brief, recipe)
@@ -101,7 +97,10 @@ def adjusted(brief: Brief, found: Carried, wish: Adjust) -> Carried:
     if factor == "rows" and after.rows > open_rows:
         after, found = changed(recipe, rows=open_rows), found.with_(recipe, f"{open_rows} rows are there")
     if after == recipe:
-        return found.with_(recipe, f"{factor} {shown(value)} is as far as it goes")
+        return found.with_(recipe, f"{factor} is {shown(value)} already")
+    if factor in SHAPE and recipe.training.continue_from is not None:
+        after = changed(after, continue_from=None, rows=rows_seen(brief, recipe), skip=0)
+        found = found.with_(after, f"another {factor} starts from the base model: trained weights keep their shape")
     if factor == "method" and "full" in (value, recipe.training.method):
         size = size_of(brief.model.parameters)
         after = changed(after, learning_rate=size.full if value == "full" else size.lora)
