@@ -46,8 +46,9 @@ def layout(shell: Shell) -> None:
 
 
 def asked(place: Place, run: str | None, seen: str) -> tuple[str, str, str]:
-    """A question of the benchmark, its id, and its right answer. Raises InputError, StorageError."""
-    found = tryout.question(place.folder(run), seen) if run else None
+    """A question of the benchmark, its id, and its right answer; nothing for a run that is not there, which the chooser
+    lets go of by itself. Raises StorageError."""
+    found = tryout.question(place.folder(run), seen) if run in place.ids() else None
     if found is None:
         return "", "", ""
     return found.prompt, found.id, document(f"Validation item {found.id}; the right answer is: {found.answer}")
