@@ -101,8 +101,8 @@ def test_every_handler_refuses_what_no_page_would_send(served: App) -> None:
 def test_two_hundred_clicks_on_start_start_one_run(served: App) -> None:
     handlers = json.loads(ask(served, "/config")[1])
     ids = {each["props"].get("elem_id"): each["id"] for each in handlers["components"]}
-    say = handler_of(handlers, ids["sentence"], "submit", backend=True)
-    start = handler_of(handlers, ids["start"], "click", backend=True)
+    say = next(each for each in handlers["dependencies"] if each["inputs"][:1] == [ids["spoken"]])
+    start = next(each for each in handlers["dependencies"] if [ids["start"], "click"] in each["targets"])
     words = "Fine-tune smollm2 on syllogism for 20 minutes"
     assert ask(served, "/gradio_api/run/predict", call(say, [words, None, None, None]))[0] == 200
     clicks = [
@@ -119,15 +119,6 @@ def test_two_hundred_clicks_on_start_start_one_run(served: App) -> None:
     finally:
         for folder in begun:
             end(folder)
-
-
-def handler_of(config: Any, component: int, event: str, backend: bool) -> Any:
-    """The handler of a component's event that runs on the server."""
-    return next(
-        each
-        for each in config["dependencies"]
-        if [component, event] in each["targets"] and each["backend_fn"] == backend
-    )
 
 
 def call(handler: Any, data: list[Any]) -> dict[str, Any]:

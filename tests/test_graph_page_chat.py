@@ -67,7 +67,7 @@ def test_a_wish_reaches_a_run_at_work_and_is_promised_in_words(place: Place, fol
         assert hear(place, reading, "Try a lower learning rate").answer == "The next plan carries it."
         assert "ends after this trial" in hear(place, reading, "stop after this trial").answer
         assert "no trial 9 to go back to" in hear(place, reading, "go back to trial 9").answer
-        assert "nothing waits for a yes or no" in hear(place, reading, "approve").answer
+        assert "Nothing waits for a yes or no" in hear(place, reading, "approve").answer
     assert [one.letter.text for one in letters(folder)] == ["Try a lower learning rate", "stop after this trial"]
 
 
@@ -83,7 +83,7 @@ def test_of_two_tabs_that_answer_a_question_the_second_is_told(place: Place, fol
         reading = place.read(folder.id)
         assert reading.status == "waits for you"
         assert "May trial 4 go on?" in messages(reading, ())[-1]["content"]
-        assert "that question is over" in hear(place, reading, "Approve", "b" * 32).answer
+        assert "That question is over" in hear(place, reading, "Approve", "b" * 32).answer
         assert hear(place, reading, "Approve", question.id).answer == "Trial 4 goes on."
         assert "answered already" in hear(place, reading, "Decline", question.id).answer
 

@@ -71,6 +71,7 @@ def layout(shell: Shell) -> None:
         label="Say something", placeholder="Fine-tune smollm2 on syllogism for 20 minutes", max_length=LONGEST,
         submit_btn=True, elem_id="sentence",
     )  # fmt: skip
+    spoken = gr.Textbox(visible=False, elem_id="spoken")
     with gr.Row():
         texts = [*first[1], *([""] * SUGGESTIONS)][:SUGGESTIONS]
         buttons = [gr.Button(text, size="sm", visible=bool(text), min_width=120) for text in texts]
@@ -97,9 +98,9 @@ def layout(shell: Shell) -> None:
         return [gr.update(choices=shell.place.ids(), value=run), gr.update(visible=False), moved]
 
     outcome = [here, offer, offered, *view]
-    listen([sentence.submit], say, [sentence, shell.run, here, shown], outcome, limit=1)
-    # In the browser and at once: an answer that comes late must not wipe out what is being written by then.
-    sentence.submit(None, None, [sentence], js="() => ''", api_visibility="private")
+    # Taken out of the box in the browser and at once: a late answer must not wipe out what is being written by then.
+    taken = sentence.submit(None, [sentence], [sentence, spoken], js="(text) => ['', text]", api_visibility="private")
+    listen([taken.then], say, [spoken, shell.run, here, shown], outcome, limit=1)
     for button in (*buttons, approve, decline):
         listen([button.click], say, [button, shell.run, here, shown], outcome, limit=1)
     listen([start.click], begin, [offer, here], [shell.run, offered, here], limit=1)

@@ -57,6 +57,8 @@ class Reading:
     """Of the work at hand: how far it is."""
     losses: tuple[tuple[float, float], ...]
     """Optimiser step and loss of the training at work or, after it, of the last one."""
+    losses_of: int | None
+    """The trial of that training."""
     events: tuple[Event, ...]
     """The last ones, oldest first."""
     spent_seconds: float
@@ -109,6 +111,7 @@ class Follower:
                 trial=board.trial,
                 progress=board.progress if at_work else None,
                 losses=tuple(self.losses),
+                losses_of=self.losses_of,
                 events=tuple(self.events),
                 spent_seconds=max(
                     board.spent(now) if at_work else board.ended_seconds, state.get("spent_seconds", 0.0)
@@ -120,6 +123,7 @@ class Follower:
         self.offset = 0
         self.board = Board(self.task.budget.seconds)
         self.losses: list[tuple[float, float]] = []
+        self.losses_of: int | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
 
     def _follow(self) -> None:
@@ -141,6 +145,7 @@ class Follower:
         self.board.hear(event)
         if event.kind == "node" and event.phase == "start" and event.node == "trainer":
             self.losses.clear()
+            self.losses_of = event.trial
         if event.kind == "loss" and event.value is not None:
             self.losses.append((event.done or len(self.losses) + 1, event.value))
         elif event.kind != "progress":

@@ -54,9 +54,9 @@ def layout(shell: Shell) -> None:
     tree = gr.Plot(label="Tree of trials", show_label=False)
     trials = gr.Dataframe(
         headers=HEAD, label="Trials", interactive=False, wrap=True, max_height=420, elem_id="trials",
-        column_widths=[60, 200, 120, 140, 110, 90, 90, 80, 360],
+        column_widths=[60, 180, 120, 130, 120, 90, 80, 80, 320],
     )  # fmt: skip
-    log = gr.Textbox(label="What happened", lines=12, max_lines=12, interactive=False, autoscroll=True)
+    log = gr.Textbox(label="What happened, newest first", lines=12, max_lines=12, interactive=False, autoscroll=False)
     drawn = gr.State(())
     outputs = [nodes, plan, budget, loss, validation, tree, trials, log]
 
@@ -97,7 +97,8 @@ def now_html(reading: Reading) -> str:
         line.append(element("span", said))
     elif reading.status in ("starting", "stopped") and reading.said:
         line.append(element("span", reading.said))
-    line.append(element("span", f"{spent} of {budget} spent, {in_words(reading.seconds_left)} left"))
+    left = "" if reading.status == "finished" else f", {in_words(reading.seconds_left)} left"
+    line.append(element("span", f"{spent} of {budget} spent{left}"))
     return f'<div class="now" role="status">{" ".join(line)}</div>'
 
 
@@ -165,10 +166,10 @@ def trial_rows(reading: Reading) -> list[list[str]]:
 
 
 def log_text(reading: Reading) -> str:
-    """The last events, a line each."""
+    """The last events, a line each, the newest first."""
     return "\n".join(
         f"{datetime.fromtimestamp(event.at):%H:%M:%S}  {f'{event.node}: ' if event.node else ''}{event.says}"
-        for event in reading.events[-LINES:]
+        for event in reversed(reading.events[-LINES:])
     )
 
 
@@ -176,19 +177,15 @@ def log_text(reading: Reading) -> str:
 
 
 def loss_chart(reading: Reading) -> Any:
-    """The loss of the training at work, beside that of the trial before it."""
-    trained = [trial for trial in reading.state.get("trials", []) if trial.training and trial.number != reading.trial]
+    """The loss of the last training, at work or not, beside that of the trial before it."""
+    ended = [(trial.number, trial.training.losses) for trial in _trials(reading) if trial.training]
     curves = [
-        charts.Curve(
-            f"trial {trial.number}", [point.step for point in run.losses], [point.loss for point in run.losses]
-        )
-        for trial in trained[-1:]
-        if (run := trial.training)
+        charts.Curve(f"trial {number}", [point.step for point in losses], [point.loss for point in losses])
+        for number, losses in [each for each in ended if each[0] != reading.losses_of][-1:]
     ]
     if reading.losses:
         steps, losses = zip(*reading.losses, strict=True)
-        at_work = f"trial {reading.trial}" if reading.trial else "last"
-        curves.append(charts.Curve(at_work, steps, losses))
+        curves.append(charts.Curve(f"trial {reading.losses_of}" if reading.losses_of else "last", steps, losses))
     return charts.loss(curves)
 
 
