@@ -17,8 +17,8 @@ def reading_of(state: State, folder: RunFolder, **changes: object) -> Reading:
     """A run at work in this state."""
     known: dict[str, object] = {
         "folder": folder, "task": state["task"], "state": state, "following": "planner", "question": None,
-        "asked_at": 0.0, "status": "at work", "node": "planner", "trial": None, "progress": None, "losses": (), "losses_of": None,
-        "events": (), "spent_seconds": 400.0, "said": "",
+        "asked_at": 0.0, "status": "at work", "node": "planner", "trial": None, "progress": None, "losses": (),
+        "losses_of": None, "events": (), "spent_seconds": 400.0, "said": "",
     }  # fmt: skip
     return Reading(**(known | changes))  # type: ignore[arg-type]
 

@@ -100,7 +100,7 @@ def layout(shell: Shell) -> None:
     outcome = [here, offer, offered, *view]
     # Taken out of the box in the browser and at once: a late answer must not wipe out what is being written by then.
     taken = sentence.submit(None, [sentence], [sentence, spoken], js="(text) => ['', text]", api_visibility="private")
-    listen([taken.then], say, [spoken, shell.run, here, shown], outcome, limit=1)
+    listen(taken, say, [spoken, shell.run, here, shown], outcome, limit=1, mode="multiple")
     for button in (*buttons, approve, decline):
         listen([button.click], say, [button, shell.run, here, shown], outcome, limit=1)
     listen([start.click], begin, [offer, here], [shell.run, offered, here], limit=1)

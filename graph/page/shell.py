@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import gradio as gr
+from gradio.events import Dependency
 
 from graph.page.place import News, Place
 from memory.errors import TunewrightError
@@ -143,19 +144,23 @@ def looked(place: Place, run: str | None, known: Sequence[str], news: News | Non
 
 
 def listen(
-    triggers: Sequence[Any],
+    triggers: Sequence[Any] | Dependency,
     work: Callable[..., Any],
     inputs: Sequence[Any],
     outputs: Sequence[Any],
     *,
     progress: Literal["full", "minimal", "hidden"] = "hidden",
     limit: int = SIDE_BY_SIDE,
-) -> Any:
-    """Wire events to `work`; at most `limit` at a time. The dependency comes back, for `.then(...)`."""
-    return gr.on(
-        list(triggers), one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit,
+    mode: Literal["once", "multiple", "always_last"] | None = None,
+) -> Dependency:
+    """Wire events to `work`, at most `limit` at a time; in place of events, what was wired before, to follow it. `mode`
+    says what becomes of an event that comes while an earlier one is worked on; None is Gradio's choice."""
+    wire = triggers.then if isinstance(triggers, Dependency) else functools.partial(gr.on, list(triggers))
+    wired: Dependency = wire(
+        one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit, trigger_mode=mode,
         api_visibility="private",
     )  # fmt: skip
+    return wired
 
 
 def one_line(work: Callable[P, R]) -> Callable[P, R]:
