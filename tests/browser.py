@@ -34,7 +34,9 @@ WIDE, NARROW = (1280, 900), (390, 844)
 PATIENCE_MS = 60_000
 """For machines that are busy; a page that works is much quicker."""
 START_SECONDS = 120.0
-GRADIO_GOES = re.compile("AbortError|Connection errored out|Failed to (load resource|fetch)|ERR_CONNECTION")
+GRADIO_GOES = re.compile(
+    "AbortError|Connection errored out|Failed to (load resource|fetch)|ERR_CONNECTION|Server stopped|network error"
+)
 """What Gradio's own code says when a page is left, or its app has gone."""
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from graph.finished import Finished
 from graph.page import tryout
-from graph.page.tryout import Answers, Tryout, memory_for, needed_memory
+from graph.page.tryout import Answers, Tryout, in_the_way, memory_for, needed_memory
 from graph.workshop import Workshop
 from memory.errors import InputError, ServerError
 from memory.layout import RunFolder, read_record
@@ -134,6 +134,12 @@ def test_a_run_at_work_keeps_its_memory_and_its_gpu(tmp_path: Path) -> None:
         memory_for(replace(ready, device="cuda"), at_work=True)
     with pytest.raises(InputError, match="the run at work is left 4 GB"):
         memory_for(replace(ready, model=large(10**13)), at_work=True)
+
+
+def test_an_idle_server_makes_way_for_a_run_that_begins() -> None:
+    assert in_the_way("cuda", at_work=True)
+    assert not in_the_way("cuda", at_work=False)
+    assert not in_the_way("cpu", at_work=False)
 
 
 def test_the_benchmark_says_whether_an_answer_to_its_own_question_is_right(tmp_path: Path) -> None:

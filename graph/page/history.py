@@ -17,9 +17,11 @@ from graph.page.shell import Shell, listen
 from memory.errors import InputError
 from memory.layout import RunFolder
 
+NAME = "History"
+"""Of the tab."""
 Key = tuple[str, bool, float]
 """A run, whether a process is at work on it, and when something last happened: what the tab shows depends on it."""
-WIDTHS = ("165px", "480px", "130px", "130px", "140px")
+WIDTHS = ("190px", "560px", "130px", "130px", "140px")
 """Of the columns; on a narrow screen the table scrolls."""
 FORK = (
     "The new run goes on from this checkpoint with what you change here; the old one stays as it is. Its sealed test "
@@ -46,7 +48,7 @@ def layout(shell: Shell) -> None:
             fields = [_field(name) for name in EDITS]
         go = gr.Button("Fork and start", variant="primary")
     listen(
-        [shell.news.change], partial(looked, place), [shell.run, key],
+        [shell.news.change, shell.current.change], partial(looked, place), [shell.run, shell.current, key],
         [key, status, resume, table, chosen],
     )  # fmt: skip
     listen([table.select], picked, [], [chosen])
@@ -58,9 +60,11 @@ def layout(shell: Shell) -> None:
 # --- what happens ---------------------------------------------------------------------------------------------------
 
 
-def looked(place: Place, run: str | None, before: Key | None) -> tuple[Any, ...]:
-    """Key, status, resume button, table and choice of checkpoints, where they have changed. Raises InputError,
-    StorageError."""
+def looked(place: Place, run: str | None, tab: str, before: Key | None) -> tuple[Any, ...]:
+    """Key, status, resume button, table and choice of checkpoints, where they have changed and somebody looks: a long
+    history takes seconds to read. Raises InputError, StorageError."""
+    if tab != NAME:
+        return (gr.skip(),) * 5
     if not run:
         return None, "No run is chosen.", gr.update(visible=False), [], _choice(())
     reading = place.read(run)

@@ -13,7 +13,10 @@ from graph.page.samples import ANY, KINDS, TURNS
 from graph.page.shell import Shell, listen
 from graph.page.trial_parts import LOGS
 
+NAME = "Look inside"
+"""Of the tab."""
 Stamp = tuple[str, int]
+"""A run, and when its state was written, in nanoseconds."""
 NOTHING = "Nothing to look into yet: the untouched model is measured first."
 TURNS_SAY = (
     "Right to wrong: what the second model lost. Where a metric gives part marks, an item that fell or rose counts."
@@ -30,7 +33,12 @@ def layout(shell: Shell) -> None:
             outputs(shell, seen)
         with gr.Tab("Report and files"):
             files(shell, seen)
-    listen([shell.news.change], partial(looked, shell.place), [shell.run, seen], [seen])
+    listen(
+        [shell.news.change, shell.current.change],
+        partial(looked, shell.place),
+        [shell.run, shell.current, seen],
+        [seen],
+    )
 
 
 def trials(shell: Shell, seen: gr.State) -> None:
@@ -92,8 +100,10 @@ def files(shell: Shell, seen: gr.State) -> None:
 # --- what is shown: each raises InputError for what a browser should not have sent, and StorageError ----------------
 
 
-def looked(place: Place, run: str | None, before: Stamp | None) -> Any:
-    """What all of the tab depends on, where it has changed: a run, and when its state was written."""
+def looked(place: Place, run: str | None, tab: str, before: Stamp | None) -> Any:
+    """What all of the tab depends on, where it has changed and somebody looks."""
+    if tab != NAME:
+        return gr.skip()
     path = place.folder(run).snapshot if run else None
     now = (run, path.stat().st_mtime_ns if path.exists() else 0) if path else None
     return gr.skip() if now == before else now
@@ -151,8 +161,8 @@ def compared(
         return NOTHING, "", ""
     both = samples.side_by_side(place.folder(run), place.read(run).state, first, second)
     found = both.find(samples.turn_of(turn), kind, words or "", int(page or 1))
-    counts = ", ".join(f"{count:,} {name}" for name, count in both.counts.items())
-    says = f"{counts}. Shown: {found.says}, page {found.number} of {found.pages}."
+    counts = ", ".join(f"{both.counts[turned]:,} {turned}" for turned in TURNS[1:])
+    says = f"{len(both.pairs):,} answers: {counts}. Shown: {found.says}, page {found.number} of {found.pages}."
     return says, samples.html(found, both, first, second), samples.errors_html(both, first, second)
 
 

@@ -70,6 +70,8 @@ class Shell:
     news: gr.State
     """News of the chosen run, see `Place.news`; None while there is none."""
     tick: gr.Timer
+    current: gr.State
+    """Name of the tab that is looked at: what takes long waits until somebody does, and listens to its change."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
                 gr.Markdown("# Tunewright\n\nFine-tunes a model trial by trial, and shows what each of them was worth.")
             with gr.Column(min_width=280):
                 run = gr.Dropdown(choices=[], label="Run, newest first", allow_custom_value=True, elem_id="run")
-        shell = Shell(place, run, gr.State(None), gr.Timer(TICK_SECONDS))
-        with gr.Tabs():
+        shell = Shell(place, run, gr.State(None), gr.Timer(TICK_SECONDS), gr.State(tabs[0].name))
+        with gr.Tabs() as bar:
             for tab in tabs:
                 with gr.Tab(tab.name, id=tab.name):
                     tab.layout(shell)
@@ -102,6 +104,7 @@ def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
         listen([blocks.load], first, [], [run, known, shell.news])
         listen([shell.tick.tick, run.change], functools.partial(looked, place), [run, known, shell.news],
                [run, known, shell.news])  # fmt: skip
+        listen([bar.select], turned, [], [shell.current])
         run.change(None, [run], None, js=KEEP_IN_ADDRESS, api_visibility="private")
     blocks.queue(max_size=QUEUE, default_concurrency_limit=SIDE_BY_SIDE)
     return blocks
@@ -110,6 +113,11 @@ def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
 def theme() -> gr.themes.Default:
     """The page's looks. Fonts are the machine's: nothing is fetched."""
     return gr.themes.Default(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
+
+
+def turned(event: gr.SelectData) -> str:
+    """The tab that somebody turns to."""
+    return str(event.value)
 
 
 def opened(place: Place, asked: str | None) -> tuple[Any, ...]:

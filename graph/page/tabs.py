@@ -6,8 +6,8 @@ from graph.page.shell import Tab
 TABS = (
     Tab("Chat", chat.layout),
     Tab("Run", run_view.layout),
-    Tab("History", history.layout),
-    Tab("Look inside", look_inside.layout),
+    Tab(history.NAME, history.layout),
+    Tab(look_inside.NAME, look_inside.layout),
     Tab("Try it", try_it.layout),
     Tab("New task", new_task.layout),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -45,8 +46,9 @@ def layout(shell: Shell) -> None:
 
 
 def asked(place: Place, run: str | None, seen: str) -> tuple[str, str, str]:
-    """A question of the benchmark, its id, and its right answer. Raises InputError, StorageError."""
-    found = tryout.question(place.folder(run), seen) if run else None
+    """A question of the benchmark, its id, and its right answer; nothing for a run that is not there, which the chooser
+    lets go of by itself. Raises StorageError."""
+    found = tryout.question(place.folder(run), seen) if run in place.ids() else None
     if found is None:
         return "", "", ""
     return found.prompt, found.id, document(f"Validation item {found.id}; the right answer is: {found.answer}")
@@ -62,8 +64,9 @@ def answered(
     done = finished_run(place, run)
     chats = [[*messages(before), {"role": "user", "content": question.strip()}] for before in (base, tuned)]
     said = Answers()
-    for said in there.ask(done, *chats):
-        yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
+    with closing(there.ask(done, *chats)) as answers:  # somebody who leaves lets go of the server at once
+        for said in answers:
+            yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
     marks = tryout.marks(done, tryout.item(done.folder, item), question, said)
     yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), document(marks)
 

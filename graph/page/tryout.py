@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from memory.records import BaseModelCard
 from tools import benchmarks
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import read_items
+from tools.engines.environments import Hardware
 from tools.engines.vllm.client import Client
 from tools.machine import free_memory
 from tools.private_folder import PrivateFolder
@@ -29,6 +31,8 @@ from tools.serving import SERVED_NAME, Server
 
 IDLE_SECONDS = 300.0
 """After the last answer, the server ends."""
+LOOK_SECONDS = 5.0
+"""Between two looks at whether an idle server is in the way of a run that has begun."""
 KV_CACHE_GIB = 1
 """One conversation needs far less; vLLM takes whole ones."""
 OVERHEAD_BYTES = 3_000_000_000
@@ -67,6 +71,8 @@ class Tryout:
         self._server: Server | None = None
         self._folder: PrivateFolder | None = None
         self._idle: threading.Timer | None = None
+        self._left = 0.0
+        """When the last answer ended, on the monotonic clock."""
 
     def ask(self, run: Finished, base: Sequence[Message], tuned: Sequence[Message]) -> Generator[Answers, None, None]:
         """Stream the answers of the untouched and then of the tuned model to the ends of their conversations.
@@ -132,15 +138,23 @@ class Tryout:
             self._idle.cancel()
 
     def _leave_soon(self) -> None:
-        self._idle = threading.Timer(self._idle_s, self._leave)
+        self._left = time.monotonic()
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self._idle = threading.Timer(min(self._idle_s, LOOK_SECONDS), self._look)
         self._idle.daemon = True
         self._idle.start()
 
-    def _leave(self) -> None:
-        """End the idle server, unless a question has come in between."""
+    def _look(self) -> None:
+        """End the server where it was idle for long or is in the way of a run, unless a question came in between."""
         if self._turn.acquire(blocking=False):
             try:
-                self.close()
+                idle = time.monotonic() - self._left >= self._idle_s
+                if self._server is not None and (idle or in_the_way(self._server.device, self._at_work())):
+                    self.close()
+                elif self._server is not None:
+                    self._look_later()
             finally:
                 self._turn.release()
 
@@ -167,6 +181,11 @@ def memory_for(workshop: Workshop, at_work: bool) -> str:
             "Wait for the run to end." if kept else "End other programs, or ask on a larger machine.",
         )
     return f"about {needed / 1e9:.1f} of the {free / 1e9:.1f} GB that are free"
+
+
+def in_the_way(device: Hardware, at_work: bool) -> bool:
+    """Whether an idle server holds what a run at work needs."""
+    return at_work and (device == "cuda" or free_memory(device) < TRAINING_BYTES)
 
 
 # --- questions and answers ------------------------------------------------------------------------------------------
