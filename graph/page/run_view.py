@@ -61,11 +61,15 @@ def layout(shell: Shell) -> None:
     outputs = [nodes, plan, budget, loss, validation, tree, trials, log]
 
     def follow(run: str | None, before: tuple[Hashable, ...]) -> list[Any]:
-        return [*redrawn(shell.place.read(run) if run else None, before)]
+        return redrawn(shell.place.chosen(run), before)
 
     listen([shell.news.change], follow, [shell.run, drawn], [*outputs, drawn])
-    listen([shell.news.change, shell.tick.tick], lambda run: now_html(shell.place.read(run)) if run else NOTHING,
-           [shell.run], [now])  # fmt: skip
+
+    def tick(run: str | None) -> str:
+        reading = shell.place.chosen(run)
+        return now_html(reading) if reading else NOTHING
+
+    listen([shell.news.change, shell.tick.tick], tick, [shell.run], [now])
 
 
 def redrawn(reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
