@@ -84,6 +84,7 @@ def test_the_run_waits_before_the_node_and_a_yes_lets_it_go_on(
     assert run.worked.count((node, 1)) == 1
     assert [wish.text for wish in state["wishes"]] == ["yes"]
     assert letters(run.folder) == []
+    assert not any("too late" in says for says in events(run, "note"))
     assert any("said: yes" in entry.happened for entry in told(run))
 
 
