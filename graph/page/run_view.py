@@ -63,9 +63,11 @@ def layout(shell: Shell) -> None:
     def follow(run: str | None, before: tuple[Hashable, ...]) -> list[Any]:
         return [*redrawn(shell.place.read(run) if run else None, before)]
 
+    def line(run: str | None) -> str:
+        return now_html(shell.place.read(run)) if run in shell.place.ids() else NOTHING
+
     listen([shell.news.change], follow, [shell.run, drawn], [*outputs, drawn])
-    listen([shell.news.change, shell.tick.tick], lambda run: now_html(shell.place.read(run)) if run else NOTHING,
-           [shell.run], [now])  # fmt: skip
+    listen([shell.news.change, shell.tick.tick], line, [shell.run], [now])
 
 
 def redrawn(reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
