@@ -27,8 +27,10 @@ from tools.proposers.llm_brief import Facts
 from tools.proposers.llm_errors import ErrorReader
 from tools.serving import SERVED_NAME, WINDOW, Server
 
-LOCAL_ANSWER_TOKENS = 640
+LOCAL_ANSWER_TOKENS = 400
 """Room for a filled form: what the window of our own server leaves goes to the brief."""
+LOCAL_TIMEOUT_SECONDS = 240.0
+"""A model of 135M weights was seen to write three tokens a second where other work held both cores."""
 SHOWN_ITEMS = 50
 """Training rows that are looked through for two with different answers."""
 
@@ -89,6 +91,7 @@ def endpoint_of(name: str, planning: Planning, access: Access, desk: Desk) -> En
         price=FREE,
         answer_tokens=LOCAL_ANSWER_TOKENS,
         prompt_tokens=WINDOW - LOCAL_ANSWER_TOKENS,
+        timeout_s=LOCAL_TIMEOUT_SECONDS,
         temperature=0.0,
         socket=socket,
         served_as=SERVED_NAME,

@@ -23,8 +23,6 @@ from tools.llm.prices import dollars
 
 AT_ONCE = 8
 """Requests on their way at the same time; more of them run into the rate limits of small accounts."""
-TIMEOUT_SECONDS = 120.0
-"""For one request: reasoning models take a minute."""
 PATIENCE_SECONDS = 300.0
 """For a question with all attempts at it."""
 ATTEMPTS = 5
@@ -120,7 +118,7 @@ class Broker:
         call = self.meter.begin(question.purpose, endpoint.model, question.most_dollars)
         began = time.monotonic()
         try:
-            reply = client.ask(question.messages, question.schema, form, max(1.0, min(TIMEOUT_SECONDS, left_s)))
+            reply = client.ask(question.messages, question.schema, form, max(1.0, min(endpoint.timeout_s, left_s)))
         except ModelError as error:
             billed = isinstance(error, CallError) and error.billed
             self._settle(call, began, state="failed", **({} if billed else {"dollars": 0.0}))

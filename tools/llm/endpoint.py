@@ -51,6 +51,8 @@ class Endpoint:
     """Most tokens of an answer."""
     prompt_tokens: int = 12_000
     """Most tokens of a prompt that we send, so that a brief stays readable; or what the server's window leaves."""
+    timeout_s: float = 120.0
+    """For one request: reasoning models take a minute."""
     temperature: float | None = None
     """None leaves it to the server: reasoning models refuse any."""
     socket: Callable[[], Path] | None = None

@@ -12,8 +12,8 @@ from memory.records import Record
 class ProposedPlan(Record):
     """The next trial, or the end of the run."""
 
-    diagnosis: str = Field(max_length=400, description="what the figures so far show, with the figure")
-    hypothesis: str = Field(max_length=400, description="the one change, and why it should help")
+    diagnosis: str = Field(max_length=240, description="what the figures so far show, with the figure")
+    hypothesis: str = Field(max_length=240, description="the one change, and why it should help")
     decision: Literal["train", "stop"] = Field(description="train, or stop where no trial can be expected to help")
     parent: int | None = Field(default=None, ge=0, description="trial to grow from; 0 is the starting recipe")
     expected_gain: float | None = Field(
