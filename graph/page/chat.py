@@ -88,7 +88,7 @@ def layout(shell: Shell) -> None:
         return [said, made, gr.update(visible=made is not None), *follow(run, said, NOTHING)]
 
     def follow(run: str | None, said: tuple[Exchange, ...], seen: Shown) -> list[Any]:
-        return drawn(shell.place.read(run) if run else None, said, seen)
+        return drawn(shell.place.chosen(run), said, seen)
 
     def begin(made: Offer | None, said: tuple[Exchange, ...]) -> list[Any]:
         if made is None:

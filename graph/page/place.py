@@ -65,6 +65,11 @@ class Place:
         """The run of this id as it is now. Raises InputError for an unknown one, StorageError for a broken one."""
         return self.readings.read(self.folder(run), time.time())
 
+    def chosen(self, run: str | None) -> Reading | None:
+        """The run that is looked at; None where none is, and for one that is not there: the chooser lets go of it by
+        itself. Raises StorageError."""
+        return self.read(run) if run in self.ids() else None
+
     def start_once(self, token: str, task: Task) -> RunFolder:
         """Begin a run in a process of its own; the same token, however often it comes, begins the same run. Raises
         StorageError."""

@@ -61,13 +61,15 @@ def layout(shell: Shell) -> None:
     outputs = [nodes, plan, budget, loss, validation, tree, trials, log]
 
     def follow(run: str | None, before: tuple[Hashable, ...]) -> list[Any]:
-        return [*redrawn(shell.place.read(run) if run else None, before)]
-
-    def line(run: str | None) -> str:
-        return now_html(shell.place.read(run)) if run in shell.place.ids() else NOTHING
+        return redrawn(shell.place.chosen(run), before)
 
     listen([shell.news.change], follow, [shell.run, drawn], [*outputs, drawn])
-    listen([shell.news.change, shell.tick.tick], line, [shell.run], [now])
+
+    def tick(run: str | None) -> str:
+        reading = shell.place.chosen(run)
+        return now_html(reading) if reading else NOTHING
+
+    listen([shell.news.change, shell.tick.tick], tick, [shell.run], [now])
 
 
 def redrawn(reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
