@@ -153,14 +153,6 @@ def test_rows_inside_a_transaction_see_it_and_other_threads_wait(path: Path) -> 
 # --- Owners ---
 
 
-def test_who_reads_its_own_run_is_not_at_work_on_it(path: Path) -> None:
-    with Database.open(path, [NOTES]):
-        assert not is_held(path.parent)
-        asked = "from memory.database import is_held; raise SystemExit(str(is_held(path.parent)))"
-        assert in_child(path, asked) == "True"
-    assert not is_held(path.parent)
-
-
 def test_another_process_is_refused_and_told_who_holds_the_run(path: Path) -> None:
     with Database.open(path, [NOTES]) as database:
         note(database, 1)

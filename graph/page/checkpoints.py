@@ -54,13 +54,19 @@ def past(folder: RunFolder) -> Past:
     """The checkpoints of a run. Raises InputError for a run of another version, StorageError."""
     if not folder.snapshot.exists():  # the database of a run that is about to begin is left to its process
         return Past((), NOT_BEGUN)
-    if held(folder):
+    if at_work(folder):
         return Past((), AT_WORK)
     try:
         entries = _entries(folder, stamped(folder.snapshot))
     except RunBusyError:
         return Past((), AT_WORK)
     return Past(entries) if entries else Past((), NOT_BEGUN)
+
+
+def at_work(folder: RunFolder) -> bool:
+    """Whether a process is at work on the run; the page itself, reading its checkpoints, is not."""
+    with _turn:
+        return held(folder)
 
 
 def state_at(folder: RunFolder, checkpoint: str) -> tuple[State, Entry]:

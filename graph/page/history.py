@@ -69,7 +69,7 @@ def looked(place: Place, run: str | None, tab: str, before: Key | None) -> tuple
         return None, "No run is chosen.", gr.update(visible=False), [], _choice(())
     reading = place.read(run)
     folder, events = reading.folder, reading.events
-    now = (run, background.held(folder), events[-1].at if events else 0.0)
+    now = (run, checkpoints.at_work(folder), events[-1].at if events else 0.0)
     if now == before:
         return (gr.skip(),) * 5
     past = checkpoints.past(folder)
@@ -120,7 +120,7 @@ def gone_on(place: Place, run: str | None) -> Any:
 def may_go_on(folder: RunFolder, past: Past) -> bool:
     """Whether the run stopped before its end and nobody is at work on it."""
     ended = bool(past.entries) and past.entries[0].following is None
-    return not ended and not background.held(folder)
+    return not ended and not checkpoints.at_work(folder)
 
 
 def status_of(folder: RunFolder, past: Past) -> str:
