@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from memory.errors import InputError
 from memory.layout import RunFolder, write_rows
-from memory.records import ErrorClass, Lesson, Outcome, Plan, Trial
+from memory.records import Adjust, ErrorClass, Lesson, Outcome, Plan, Trial, Wish
 from tests.proposer_world import World, score
 from tests.scripted_llm import Answer, Script, playing
 from tools.benchmarks import BENCHMARKS
@@ -29,7 +29,7 @@ from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import factors
 from tools.proposers.history import recipe_of
-from tools.proposers.llm import LanguagePlanner
+from tools.proposers.llm import GIVEN_UP, LanguagePlanner
 from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
 from tools.proposers.llm_form import ProposedPlan
@@ -398,3 +398,22 @@ def test_a_run_that_is_over_is_not_asked_about(planner: MakePlanner, world: Worl
         assert isinstance(planner(url)(world.brief()), Stop)
         assert isinstance(planner(url)(World(seconds=200).brief()), Stop)
     assert not script.asked
+
+
+def test_what_a_person_wishes_is_carried_as_it_was_understood_and_does_not_count_against_the_model(
+    planner: MakePlanner,
+) -> None:
+    world = World(seconds=6_000)
+    folder = Path(planner("").facts.folder.root)
+    with playing(says(learning_rate=1e-3)) as (url, script):
+        for number, rate in enumerate((7e-4, 4e-4, 2e-4), 1):
+            adjust = Adjust(factor="learning_rate", way="set", value=str(rate))
+            wish = Wish(number=number, at=1.0, text=f"learning rate {rate}", understood=(adjust,))
+            plan = planner(url)(with_model(world.brief(), folder).model_copy(update={"wishes": (wish,)}))
+            assert isinstance(plan, Plan)
+            assert (plan.proposer, plan.training.learning_rate) == ("search", rate)
+            world.run(plan.model_copy(update={"wishes": (number,)}))
+        assert len(world.trials) == GIVEN_UP
+        assert not script.asked
+        planner(url)(with_model(world.brief(), folder))
+        assert script.asked

@@ -70,14 +70,18 @@ class LanguagePlanner:
         return net
 
     def _nothing_to_ask(self, brief: Brief, net: Plan | Stop) -> bool:
-        """Whether the search proposer's word holds without asking: the run is over, or the model has failed too
-        often."""
+        """Whether the search proposer's word holds without asking: the run is over, a person's wish is to be carried as
+        it was understood, or the model has failed too often."""
+        if any(wish.for_plan for wish in brief.wishes):
+            return True
         if search.finished(brief) is not None or brief.rows_available == 0:
             return True
         if isinstance(net, Stop) and brief.row_visits(brief.training_room) < FEWEST_VISITS:
             return True
         last = brief.trials[-GIVEN_UP:]
-        given_up = len(last) == GIVEN_UP and all(trial.plan.proposer == "search" for trial in last)
+        given_up = len(last) == GIVEN_UP and all(
+            trial.plan.proposer == "search" and not trial.plan.wishes for trial in last
+        )
         if given_up:
             self.note(f"{self.endpoints[0].model} planned none of the last {GIVEN_UP} trials; search plans the rest")
         return given_up
