@@ -17,7 +17,7 @@ PRICES: dict[str, Price] = {
     "o3": Price(prompt=2.00, answer=8.00),
     "o4-mini": Price(prompt=1.10, answer=4.40),
 }
-"""OpenAI's list prices for its own server at the end of 2025. Names are matched whole: a newer model of a like name
+"""OpenAI's list prices for its own server in March 2026. Names are matched whole: a newer model of a like name
 has a price of its own."""
 FREE = Price(prompt=0.0, answer=0.0)
 
