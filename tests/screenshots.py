@@ -41,11 +41,20 @@ def take(page: Page, kind: str) -> None:
     page.locator("#chat").get_by_text("This is run").wait_for()
     talk(page)
     for tab in TABS:
-        page.get_by_role("tab", name=tab.name, exact=True).click()
+        turn_to(page, tab.name)
         page.wait_for_timeout(SETTLE_MS)
         path = TARGET / f"{tab.name.lower().replace(' ', '-')}-{kind}.png"
         page.screenshot(path=path, full_page=True)
         print(path)
+
+
+def turn_to(page: Page, tab: str) -> None:
+    """Turn to a tab. On a narrow screen the last ones stand behind a button."""
+    name = page.get_by_role("tab", name=tab, exact=True)
+    if not name.is_visible():
+        page.locator(".overflow-menu > button").click()
+        name = page.locator(".overflow-dropdown").get_by_role("button", name=tab, exact=True)
+    name.click()
 
 
 def talk(page: Page) -> None:

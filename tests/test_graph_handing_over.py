@@ -105,7 +105,7 @@ def accept(folder: RunFolder) -> None:
     report = read_record(folder.root / "report.json", RunReport)
     trial = report.trials[-1]
     tuned = report.test.tuned or report.test.few_shot
-    test = report.test.model_copy(update={"incumbent": trial.number, "tuned": tuned})
+    test = report.test.model_copy(update={"winner": trial.number, "tuned": tuned})
     report = report.model_copy(update={"test": test})
     write_record(folder.root / "report.json", report)
     hand_over_model(folder, trial, report)
@@ -144,7 +144,7 @@ def test_a_run_at_work_in_another_process_is_said_to_be(runs: Path) -> None:
 
 def test_a_run_without_an_accepted_trial_has_nothing_to_hand_over(runs: Path) -> None:
     report = read_record(run_of(runs).root / "report.json", RunReport)
-    test = report.test.model_copy(update={"incumbent": None, "tuned": None})
+    test = report.test.model_copy(update={"winner": None, "tuned": None})
     write_record(run_of(runs).root / "report.json", report.model_copy(update={"test": test}))
     with pytest.raises(InputError, match="no tuned model"):
         finished(settings(runs, "export"))

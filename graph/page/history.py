@@ -65,9 +65,9 @@ def looked(place: Place, run: str | None, tab: str, before: Key | None) -> tuple
     history takes seconds to read. Raises InputError, StorageError."""
     if tab != NAME:
         return (gr.skip(),) * 5
-    if not run:
+    reading = place.chosen(run)
+    if reading is None:
         return None, "No run is chosen.", gr.update(visible=False), [], _choice(())
-    reading = place.read(run)
     folder, events = reading.folder, reading.events
     now = (run, checkpoints.at_work(folder), events[-1].at if events else 0.0)
     if now == before:

@@ -97,30 +97,33 @@ def files(shell: Shell, seen: gr.State) -> None:
     listen([take.click], partial(taken, shell.place), [shell.run, name], [file], progress="minimal", limit=1)
 
 
-# --- what is shown: each raises InputError for what a browser should not have sent, and StorageError ----------------
+# --- what is shown: nothing of a run that is not there, which the chooser lets go of by itself; each raises InputError
+# for what else a browser should not have sent, and StorageError
 
 
 def looked(place: Place, run: str | None, tab: str, before: Stamp | None) -> Any:
     """What all of the tab depends on, where it has changed and somebody looks."""
     if tab != NAME:
         return gr.skip()
-    path = place.folder(run).snapshot if run else None
+    path = place.folder(run).snapshot if run in place.ids() else None
     now = (run, path.stat().st_mtime_ns if path.exists() else 0) if path else None
     return gr.skip() if now == before else now
 
 
 def trials_of(place: Place, run: str | None, chosen: int | None) -> Any:
     """The trials to choose from; the newest one at first."""
-    choices = trial_parts.choices(place.read(run).state) if run else []
+    reading = place.chosen(run)
+    choices = trial_parts.choices(reading.state) if reading else []
     known = [value for _, value in choices]
     return gr.update(choices=choices, value=chosen if chosen in known else next(iter(known), None))
 
 
 def trial(place: Place, run: str | None, chosen: int | None) -> tuple[str, str, str]:
     """What came of a trial, its checks, and where its data come from."""
-    if not run or chosen is None:
+    reading = place.chosen(run)
+    if reading is None or chosen is None:
         return NOTHING, "", ""
-    part = trial_parts.parts(place.read(run).state, chosen)
+    part = trial_parts.parts(reading.state, chosen)
     return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
 
 
@@ -128,23 +131,26 @@ def rows_of(
     place: Place, run: str | None, chosen: int | None, words: str | None, page: float | None
 ) -> tuple[str, str]:
     """Training rows, and where in the file we are."""
-    if not run or chosen is None:
+    reading = place.chosen(run)
+    if reading is None or chosen is None:
         return "", ""
-    part = trial_parts.parts(place.read(run).state, chosen)
-    found = trial_parts.training_rows(place.folder(run), part, words or "", int(page or 1))
+    part = trial_parts.parts(reading.state, chosen)
+    found = trial_parts.training_rows(reading.folder, part, words or "", int(page or 1))
     return f"Rows {found.says}, page {found.number} of {found.pages}.", trial_parts.rows_html(found)
 
 
 def log_of(place: Place, run: str | None, chosen: int | None, name: str) -> str:
     """The end of a file."""
-    if not run or chosen is None:
+    reading = place.chosen(run)
+    if reading is None or chosen is None:
         return ""
-    return trial_parts.log(place.folder(run), trial_parts.parts(place.read(run).state, chosen), name)
+    return trial_parts.log(reading.folder, trial_parts.parts(reading.state, chosen), name)
 
 
 def models_of(place: Place, run: str | None, first: str | None, second: str | None) -> tuple[Any, ...]:
     """The models to choose from; the untouched one and the newest trial at first."""
-    names = list(samples.models(place.read(run).state)) if run else []
+    reading = place.chosen(run)
+    names = list(samples.models(reading.state)) if reading else []
     usual = samples.usual(names) or (None, None)
     return tuple(
         gr.update(choices=names, value=chosen if chosen in names else other)
@@ -157,9 +163,10 @@ def compared(
     page: float | None,
 ) -> tuple[str, str, str]:  # fmt: skip
     """Outputs side by side, counts, and kinds of errors."""
-    if not run or not first or not second:
+    reading = place.chosen(run)
+    if reading is None or not first or not second:
         return NOTHING, "", ""
-    both = samples.side_by_side(place.folder(run), place.read(run).state, first, second)
+    both = samples.side_by_side(reading.folder, reading.state, first, second)
     found = both.find(samples.turn_of(turn), kind, words or "", int(page or 1))
     counts = ", ".join(f"{both.counts[turned]:,} {turned}" for turned in TURNS[1:])
     says = f"{len(both.pairs):,} answers: {counts}. Shown: {found.says}, page {found.number} of {found.pages}."
@@ -168,8 +175,9 @@ def compared(
 
 def files_of(place: Place, run: str | None) -> tuple[Any, ...]:
     """What can be taken away, and the report."""
-    names = list(downloads.offered(place.folder(run), place.read(run).state)) if run else []
-    report = downloads.report(place.folder(run)) if run else ""
+    reading = place.chosen(run)
+    names = list(downloads.offered(reading.folder, reading.state)) if reading else []
+    report = downloads.report(reading.folder) if reading else ""
     return gr.update(choices=names, value=next(iter(names), None)), gr.update(visible=False), report
 
 
