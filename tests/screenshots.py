@@ -52,7 +52,7 @@ def turn_to(page: Page, tab: str) -> None:
     """Turn to a tab. On a narrow screen the last ones stand behind a button."""
     name = page.get_by_role("tab", name=tab, exact=True)
     if not name.is_visible():
-        page.locator(".overflow-menu > button").click()
+        page.get_by_label("More tabs").first.click()
         name = page.locator(".overflow-dropdown").get_by_role("button", name=tab, exact=True)
     name.click()
 
