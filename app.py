@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graph.live import tell
 from graph.options import Parser
 from graph.run import guarded
-from graph.values import positive
+from graph.values import port
 from memory.errors import InputError
 from tools.engines.environments import cache_folder
 from tools.private_folder import PrivateFolder
@@ -64,7 +64,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Doorway:
     """Read the command line. Raises InputError with one clear line."""
     parser = Parser(prog="python app.py", description="Start, watch and steer runs in a browser.", allow_abbrev=False)
     parser.add_argument("--run-dir", default="runs", metavar="DIR", help="holds the runs (default ./runs)")
-    parser.add_argument("--port", type=positive, default=PORT, metavar="N", help=f"default {PORT}")
+    parser.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default {PORT}")
     parser.add_argument("--host", default=LOOPBACK[0], metavar="NAME", help="others than this machine need a password")
     parser.add_argument("--share", action="store_true", help="a public link through Gradio's tunnel; needs a password")
     parser.add_argument(
