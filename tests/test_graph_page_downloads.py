@@ -54,6 +54,15 @@ def test_adapter_and_card_of_the_best_trial_can_be_taken(run: tuple[RunFolder, S
         assert archive.read("adapter/adapter_model.safetensors") == b"weights"
 
 
+def test_the_best_is_the_trial_that_is_handed_over_though_its_rise_may_be_noise(run: tuple[RunFolder, State]) -> None:
+    folder, state = run
+    last = state["trials"][-1]
+    higher = example_run.trial(folder, example_run.plan(4, 3), [1, 1, 1, 1], "accepted")
+    higher = higher.model_copy(update={"decision": "inconclusive", "training": last.training})
+    offered = downloads.offered(folder, {**state, "trials": [*state["trials"], higher]})
+    assert offered["best: validation outputs"] == offered["trial 4: validation outputs"]
+
+
 def test_only_what_is_there_is_offered(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "young")
     assert downloads.offered(folder, State(task=example_run.task())) == {}

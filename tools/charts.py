@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from memory.lineage import last_accepted
+from memory.lineage import rose, winner
 from memory.records import Baseline, Decision, Trial
 
 HEIGHT = 300
@@ -64,9 +64,9 @@ def validation(baseline: Baseline | None, trials: Sequence[Trial], metric: str) 
         few = baseline.few_shot
         _line(figure, "base, zero-shot", baseline.zero_shot.value, last, "dot")
         _line(figure, f"base, {few.shots}-shot", few.value, last, "dash")
-    best = [(trial.number, winner.score.value) for trial, winner in _winners(trials) if winner and winner.score]
-    if best:
-        numbers, values = zip(*best, strict=True)
+    line = [(trial.number, best.score.value) for trial, best in _winners(trials) if best and best.score]
+    if line:
+        numbers, values = zip(*line, strict=True)
         figure.add_scatter(
             x=[*numbers, last + 0.5], y=[*values, values[-1]], name="best so far", mode="lines", line_shape="hv",
             line={"color": LOOKS["accepted"].colour, "width": 1}, hoverinfo="skip",
@@ -130,7 +130,7 @@ def tree(trials: Sequence[Trial]) -> go.Figure:
         x=across, y=down, mode="lines", line={"color": GREY, "width": 1}, hoverinfo="skip", showlegend=False
     )
     _nodes(figure, [(0, 0)], ["base"], "the untouched model", GREY, "circle-open", ["the untouched model"])
-    best = last_accepted(trials)
+    best = winner(trials)
     if best is not None:
         _nodes(figure, [places[best.number]], [""], "best so far", BLUE, "circle-open", [""], size=20)
     for decision, look in LOOKS.items():
@@ -206,11 +206,11 @@ def _nodes(
 
 
 def _winners(trials: Sequence[Trial]) -> list[tuple[Trial, Trial | None]]:
-    """Each accepted trial with the best of that moment."""
+    """Each trial that rose, with the best of that moment."""
     return [
-        (trial, last_accepted(trials[: place + 1]))
+        (trial, winner(trials[: place + 1]))
         for place, trial in enumerate(trials)
-        if trial.decision == "accepted"
+        if rose(trial.decision, trial.comparison)
     ]
 
 

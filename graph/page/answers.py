@@ -13,7 +13,7 @@ from graph.page.reading import Reading
 from graph.page.safe_text import plain
 from graph.values import in_words
 from memory.records import Plan, Score, Trial
-from memory.state import incumbent, trials_left
+from memory.state import trials_left, winner
 from tools import report
 from tools.report_text import changed
 
@@ -55,14 +55,14 @@ def why(reading: Reading, found: Match) -> str:
 
 def best(reading: Reading, found: Match) -> str:
     """The best model so far, beside the untouched one."""
-    baseline, winner = reading.state.get("baseline"), incumbent(reading.state)
+    baseline, risen = reading.state.get("baseline"), winner(reading.state)
     if baseline is None:
         return "Nothing is measured yet: the untouched model comes first."
     base = f"the untouched model: {_score(baseline.zero_shot)}, {_score(baseline.few_shot)}"
-    if winner is None or winner.score is None:
+    if risen is None or risen.score is None:
         ended = len(reading.state.get("trials", []))
         return f"No trial was accepted yet ({_count(ended, 'trial')} ended). The best is {base}."
-    line = f"**Trial {winner.number}**: {_score(winner.score)} on validation, against {base}."
+    line = f"**Trial {risen.number}**: {_score(risen.score)} on validation, against {base}."
     test = reading.state.get("test")
     return line + (f"\n\n{plain(report.judge(test, '').says)}" if test else " The sealed test is still closed.")
 

@@ -19,7 +19,7 @@ from graph.page.safe_text import plain
 from graph.values import in_words
 from graph.wishes import CAN_BE_SAID
 from memory.records import Question
-from memory.state import incumbent
+from memory.state import winner
 
 MESSAGES = 80
 """In the chat; what is older stands in the run view."""
@@ -125,7 +125,7 @@ def suggestions(reading: Reading | None) -> list[str]:
     if reading.status == "stopped":
         return ["Resume", *asked, "How long still?"][:SUGGESTIONS]
     steers = ["Stop after this trial", "Try a lower learning rate", "Use more data"]
-    best = incumbent(reading.state)
+    best = winner(reading.state)
     steers += [f"Go back to trial {best.number}"] if best and best.number != max(t.number for t in ended) else []
     return ["How long still?", *asked, *steers][:SUGGESTIONS]
 

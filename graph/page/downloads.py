@@ -14,7 +14,7 @@ from graph.page.safe_text import document
 from memory.errors import InputError
 from memory.layout import RunFolder, disk
 from memory.records import Trial
-from memory.state import State, incumbent
+from memory.state import State, winner
 
 NEVER = ("run.duckdb", "sealed")
 """What is never handed out, whatever a record says."""
@@ -22,7 +22,7 @@ NEVER = ("run.duckdb", "sealed")
 
 def offered(folder: RunFolder, state: State) -> dict[str, Path]:
     """What there is to take, by name: report, card, and of every trial adapter, configuration, rows and outputs."""
-    best = incumbent(state)
+    best = winner(state)
     found: dict[str, Path] = {
         "report (Markdown)": folder.root / "report.md",
         "report (JSON)": folder.root / "report.json",

@@ -20,7 +20,7 @@ from memory.errors import StorageError
 from memory.events import Event
 from memory.layout import RunFolder, read_record
 from memory.records import NodeName, Question, Task
-from memory.state import State, incumbent
+from memory.state import State, winner
 from tools.engines.contract import log_tail
 from tools.report import RunReport
 
@@ -74,7 +74,7 @@ class Reading:
     @property
     def best(self) -> str:
         """`trial N`, or the untouched model while no trial was accepted."""
-        best = incumbent(self.state)
+        best = winner(self.state)
         return f"trial {best.number}" if best else "the untouched model"
 
 
