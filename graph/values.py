@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from memory.errors import InputError
+from tools.base_models import HUB_ID
 
 EMBEDDED_MODEL = "smollm2"
 LINES_CHECKED = 1000
@@ -97,7 +98,7 @@ def base_model(name: str) -> str:
         if not (folder / "config.json").is_file():
             raise InputError(f"{name} holds no model: it has no config.json", "Name the folder that holds the weights.")
         return str(folder.absolute())
-    if folder.is_absolute() or name.startswith((".", "~")) or not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+    if folder.is_absolute() or name.startswith((".", "~")) or not HUB_ID.fullmatch(name):
         known = f"Name {EMBEDDED_MODEL}, a folder with config.json, or a hub id OWNER/NAME."
         raise InputError(f"there is no model {name}", near(name, [EMBEDDED_MODEL], known))
     return name

@@ -22,7 +22,7 @@ from typing import Any
 import duckdb
 
 from memory.errors import RunBusyError, StorageError
-from memory.layout import disk, made
+from memory.layout import disk, locked, made
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": False,  # SQL cannot read or write other files, nor attach other databases
@@ -190,9 +190,9 @@ def _take_lease(folder: Path) -> int:
     """
     with disk(folder / LOCK):
         lease = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not _locked(lease):
+    if not locked(lease):
         time.sleep(GLANCE_SECONDS)  # it may have been a glance of `is_held`
-    if not _locked(lease):
+    if not locked(lease):
         pid, _, host = os.pread(lease, 200, 0).decode(errors="replace").strip().partition(" ")
         os.close(lease)
         raise RunBusyError(
@@ -202,15 +202,6 @@ def _take_lease(folder: Path) -> int:
     os.ftruncate(lease, 0)
     os.pwrite(lease, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
     return lease
-
-
-def _locked(lease: int) -> bool:
-    """Whether the lock is ours now."""
-    try:
-        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def is_held(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
@@ -142,6 +143,15 @@ class disk:
             raise StorageError(
                 f"cannot write {self.path}: {reason}", "Free or change the place, then resume."
             ) from error
+
+
+def locked(descriptor: int) -> bool:
+    """Take the lock of an open file unless somebody holds it; whether it is ours now. It goes with the process."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def link_or_copy(source: Path, target: Path) -> None:

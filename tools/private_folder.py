@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
 import tempfile
 from pathlib import Path
+
+from memory.layout import locked
 
 
 class PrivateFolder:
@@ -48,7 +49,7 @@ def _locked_folder(prefix: str) -> tuple[Path, int]:
             lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         except FileNotFoundError:
             continue
-        if _taken(lock) and os.fstat(lock).st_nlink > 0:
+        if locked(lock) and os.fstat(lock).st_nlink > 0:
             return path, lock
         os.close(lock)
 
@@ -64,15 +65,6 @@ def _remove_if_abandoned(folder: Path) -> None:
         return
     except OSError:
         return  # no lock of ours
-    if _taken(lock):
+    if locked(lock):
         shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
-
-
-def _taken(lock: int) -> bool:
-    """Take the lock unless somebody holds it; the lock goes with the process."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

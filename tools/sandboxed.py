@@ -146,7 +146,7 @@ def described(error: BaseException) -> str:
     """Type and message, on one line; an error whose own message fails has its type alone."""
     try:
         text = " ".join(str(error).split())
-    except BaseException:
+    except BaseException:  # a person's own class may raise anything from its __str__, SystemExit too
         text = ""
     if isinstance(error, ModuleNotFoundError):
         text += "; the sandbox does not have it"

@@ -5,7 +5,6 @@ What is uploaded is parsed and never executed: a metric that is a Python file is
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 import tomllib
@@ -23,6 +22,7 @@ from memory.errors import InputError
 from memory.layout import disk, made, read_record, write_text
 from memory.records import OwnTask, Record, Task
 from tools import metrics
+from tools.base_models import HUB_ID
 from tools.benchmarks import BENCHMARKS
 from tools.benchmarks.benchmark import Item
 from tools.lengths import tokens_of
@@ -38,7 +38,6 @@ SOURCE = "the form"
 """What messages call the task file that is not written yet."""
 KINDS = tuple(kind for kind in METRICS if kind != "python")
 """Metrics that can be chosen on the page."""
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 JUST_NOW = 60.0
 """Seconds in which the same task is not started again."""
 

@@ -17,6 +17,7 @@ from memory.errors import InputError, StorageError
 from memory.layout import read_record
 from memory.records import Task
 from tools import benchmarks
+from tools.base_models import HUB_ID
 from tools.engines import environments
 from tools.report import RunReport
 
@@ -88,7 +89,7 @@ def _model(text: str) -> str:
     word = found.group(1) if found else EMBEDDED_MODEL
     if word.lower().startswith(EMBEDDED_MODEL) or word.lower() in ("it", "model"):
         return EMBEDDED_MODEL
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", word):
+    if HUB_ID.fullmatch(word):
         return word
     raise InputError(
         f"there is no model {word}", near(word, [EMBEDDED_MODEL], f"Name {EMBEDDED_MODEL}, or a hub id OWNER/NAME.")

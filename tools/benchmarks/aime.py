@@ -140,7 +140,7 @@ def make(year: int, files: tuple[RawFile, ...]) -> Benchmark:
     return Benchmark(
         name=name,
         title=f"AIME {year}: competition mathematics (a whole number in a box)",
-        source=f"{files[0].source.repository} at {files[0].source.revision[:8]}",
+        source=files[0].source.pinned,
         licence=files[0].source.licence,
         domain="mathematics",
         sizes="15, 15",

@@ -100,9 +100,9 @@ def refusal(file: RawFile, looked_at: str, error: Exception) -> InputError:
             f"Accept them on its page on the hub, and set HF_TOKEN to your token; or {own}.",
         )
     if isinstance(error, HfHubHTTPError) and error.response is not None:
-        why = f"the hub answered {error.response.status_code} for {source.repository} at {source.revision[:8]}"
+        why = f"the hub answered {error.response.status_code} for {source.pinned}"
     else:
-        why = f"the hub, which has it as {source.repository} at {source.revision[:8]}, cannot be reached"
+        why = f"the hub, which has it as {source.pinned}, cannot be reached"
     return InputError(f"{missing}, and {why}", f"Go online and try again; or {own}.")
 
 

@@ -23,6 +23,11 @@ class Source:
     gated: bool = False
     """Whether the hub hands it out only to people who accepted its terms."""
 
+    @property
+    def pinned(self) -> str:
+        """Repository and revision, as a person reads them."""
+        return f"{self.repository} at {self.revision[:8]}"
+
 
 @dataclass(frozen=True)
 class RawFile:

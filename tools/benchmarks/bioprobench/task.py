@@ -83,7 +83,7 @@ def make(
     return Benchmark(
         name=f"bioprobench_{task.lower()}",
         title=title,
-        source=f"{BIOPROBENCH.repository} at {BIOPROBENCH.revision[:8]}",
+        source=BIOPROBENCH.pinned,
         licence=BIOPROBENCH.licence,
         domain="biology",
         sizes="100, 100",

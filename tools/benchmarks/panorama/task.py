@@ -111,7 +111,7 @@ def make(task: str, title: str, item_of: Callable[[Row], Item], **scoring: Any) 
     return Benchmark(
         name=f"panorama_{task}",
         title=title,
-        source=f"{PANORAMA.repository} at {PANORAMA.revision[:8]}, {task.upper()}",
+        source=f"{PANORAMA.pinned}, {task.upper()}",
         licence=PANORAMA.licence,
         domain="patents",
         sizes="100, 100",

@@ -83,7 +83,7 @@ def make(name: str, title: str, views: tuple[View, ...], held: Held, trained: Tr
     return Benchmark(
         name=f"tablebench_{name}",
         title=title,
-        source=f"{TABLEBENCH.repository} at {TABLEBENCH.revision[:8]}, {HELD_OUT.name}",
+        source=f"{TABLEBENCH.pinned}, {HELD_OUT.name}",
         licence=TABLEBENCH.licence,
         domain="tables",
         draw=nowhere,
