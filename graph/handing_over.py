@@ -8,9 +8,9 @@ from graph.finished import check_base, finished, teller
 from graph.live import tell
 from graph.settings import Settings
 from graph.workshop import Equip
-from tools import exports, reproduction
-from tools.exports import Source
-from tools.reproduction import Remake
+from tools.handover import exports, reproduction
+from tools.handover.exports import Source
+from tools.handover.reproduction import Remake
 
 FINISHED, DIFFERENT = 0, 3
 

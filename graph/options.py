@@ -13,7 +13,7 @@ from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positiv
 from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
 from memory.records import Approval, TrainingRecipe
-from tools.export_check import Form
+from tools.handover.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(

@@ -30,9 +30,9 @@ from memory.state import GRAPH_VERSION, STATE_TYPES, State
 from nodes.deps import Deps
 from tools import benchmarks, report
 from tools.benchmarks.splits import manifest_path, read_findings, write_splits
-from tools.isolation import isolation
+from tools.sandbox.isolation import isolation
 from tools.serving import Server
-from tools.training import kept_warm
+from tools.training.engine import kept_warm
 from tools.warm_engine import WarmEngine
 
 Graph = CompiledStateGraph[State, None, State, State]

@@ -19,7 +19,7 @@ from memory.records import Record
 from tools import process
 from tools.engines.contract import REPOSITORY, Engine, worker_env
 from tools.engines.vllm.client import Client
-from tools.handover import HOST, SERVED_AS, serve_arguments, serve_environment
+from tools.handover.folder import HOST, SERVED_AS, serve_arguments, serve_environment
 from tools.serving import SERVED_NAME, Server, reason
 
 FINISHED = 0

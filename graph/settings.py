@@ -11,7 +11,7 @@ from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
 from memory.records import Approval, Budget, Planning, Record, Task
 from tools import benchmarks
-from tools.export_check import Form
+from tools.handover.export_check import Form
 from tools.own_task.task_file import read_task
 
 Action = Literal[

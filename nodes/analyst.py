@@ -17,8 +17,9 @@ from nodes.measurement import (
     repeated,
     score_trial,
 )
-from tools import handover, report
+from tools import report
 from tools.benchmarks.splits import read_findings
+from tools.handover.folder import hand_over_model, serve_command, write_report
 from tools.judgement import classify_errors, decide, expectation_met, guarded
 from tools.llm.meter import all_calls, uses
 from tools.scoring import Evaluation
@@ -160,9 +161,9 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         data=f"{deps.splits.source}, licence {deps.splits.licence}",
         findings=read_findings(deps.folder.data),
         models=uses(all_calls(deps.folder.llm)),
-        serve=handover.serve_command(deps.engines.vllm.python, model, deps.device, deps.server.max_model_len),
+        serve=serve_command(deps.engines.vllm.python, model, deps.device, deps.server.max_model_len),
         window=deps.server.max_model_len,
     )
-    handover.write_report(deps.folder, written)
+    write_report(deps.folder, written)
     if best is not None:
-        handover.hand_over_model(deps.folder, best, written)
+        hand_over_model(deps.folder, best, written)

@@ -33,7 +33,7 @@ from tools.lengths import shots_that_fit
 from tools.operators.rows import item_id
 from tools.scoring import Evaluation
 from tools.statistics import FEWEST_ITEMS, constant_answer
-from tools.training import forget_snapshots
+from tools.training.engine import forget_snapshots
 
 PROBE_ROWS = 50
 """Training rows scored beside validation: enough to tell 60 % from 90 %, and a quarter of the cost of validation."""

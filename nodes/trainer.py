@@ -7,8 +7,8 @@ from memory.records import LossPoint, Plan, Score, Snapshot, TrainingRun
 from memory.state import Changes, State, plan_at_work, seconds_left
 from nodes.deps import Deps
 from tools.judgement import worth_going_on
-from tools.training import train
-from tools.training_start import start_of
+from tools.training.engine import train
+from tools.training.start import start_of
 
 
 def trainer(state: State, deps: Deps) -> Changes:

@@ -15,10 +15,10 @@ from tools.decontamination import check
 from tools.machine import free_memory
 from tools.proposers.brief import SNAPSHOT_SECONDS
 from tools.row_checks import check_rows
-from tools.training import MICRO_STEPS, Preflight, Sample, estimate_memory, preflight
-from tools.training_memory import what_fits
-from tools.training_pace import known_pace
-from tools.training_start import Start, start_of
+from tools.training.engine import MICRO_STEPS, Preflight, Sample, estimate_memory, preflight
+from tools.training.memory import what_fits
+from tools.training.pace import known_pace
+from tools.training.start import Start, start_of
 
 IGNORED = -100
 """The label of a token that carries no loss."""

@@ -15,7 +15,7 @@ from memory.records import BaseModelCard, TrainingRecipe
 from tests.bench_training import real_training
 from tests.training_engines import write_benchmark_rows
 from tools.engines.contract import Engine
-from tools.training import estimate_memory, preflight, train
+from tools.training.engine import estimate_memory, preflight, train
 
 TIME_AIM, MEMORY_AIM = 0.15, 0.20
 """Largest error, as a share of what it came to."""

@@ -23,7 +23,7 @@ from memory.records import BaseModelCard, TrainingRecipe
 from tools import base_models, process
 from tools.engines import environments
 from tools.engines.contract import OFFLINE, REPOSITORY, Engine
-from tools.training import train
+from tools.training.engine import train
 
 ROWS = 160
 TURNS = 2

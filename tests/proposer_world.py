@@ -180,9 +180,7 @@ class World:
         noise = random.Random(f"{self.seed} {plan.model_dump_json()}")
         rows = min(recipe.rows, self.train_rows)
         tokens = int(rows * self.row_tokens)
-        training = (
-            tokens * plan.training.epochs * self.seconds_per_token * cost_of(plan.training)
-        )
+        training = tokens * plan.training.epochs * self.seconds_per_token * cost_of(plan.training)
         kind = self.fail(plan) or ("DIVERGED" if plan.training.learning_rate >= self.diverges_at else None)
         if kind is not None:
             spent = 35.0 if kind != "DIVERGED" else 45.0 + training / 3

@@ -151,7 +151,7 @@ def test_settings_flow_down() -> None:
 
 def test_no_handler_swallows_everything() -> None:
     # The sandbox's child answers with whatever a person's function raises; a worker reports it and ends.
-    boundaries = {"app.py", "graph/run.py", "tools/engines/worker_io.py", "tools/sandboxed.py"}
+    boundaries = {"app.py", "graph/run.py", "tools/engines/worker_io.py", "tools/sandbox/child.py"}
 
     def rule(source: Source) -> Iterator[tuple[int, str]]:
         for node in source.nodes:

@@ -23,11 +23,11 @@ from memory.layout import read_record, read_rows, write_rows
 from memory.records import Outcome
 from tests.test_engine_run import ARGUMENTS, begin, only_run
 from tests.test_graph_handing_over import accept, free_port
-from tools import exports
 from tools.engines.contract import Engine, call
 from tools.engines.environments import ENGINES, cache_folder
-from tools.exports import Exported, GgufRequest, GgufWritten, Source
-from tools.reproduction import Reproduced, record_path
+from tools.handover import exports
+from tools.handover.exports import Exported, GgufRequest, GgufWritten, Source
+from tools.handover.reproduction import Reproduced, record_path
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[1]

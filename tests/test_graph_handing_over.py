@@ -32,10 +32,10 @@ from tests.fake_environment import interpreter
 from tests.scripted_plans import small
 from tools import benchmarks
 from tools.engines.contract import Engine
-from tools.handover import hand_over_model
+from tools.handover.folder import hand_over_model
+from tools.handover.reproduction import Reproduced, only_one, place_of, record_path
 from tools.proposers.brief import Brief, Stop
 from tools.report import RunReport
-from tools.reproduction import Reproduced, only_one, place_of, record_path
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from tools.benchmarks import get
 from tools.benchmarks.__main__ import main
 from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
 from tools.benchmarks.tablebench import answers, charts
-from tools.isolation import isolation
 from tools.raw_data.store import Store
+from tools.sandbox.isolation import isolation
 
 O3_MINI = "tablebench/inference_results/o3-mini-2025-01-31=TableBench_DP=Example.jsonl"
 

@@ -17,10 +17,11 @@ from pydantic import JsonValue
 
 from memory.errors import InputError, SetupError
 from memory.records.metric import PythonFunction
-from tools import metrics, syscall_filter
+from tools import metrics
 from tools.benchmarks.benchmark import Item
-from tools.isolation import PREFIX, Isolation, isolation
-from tools.sandbox import Limits, Sandbox, SandboxError
+from tools.sandbox import syscall_filter
+from tools.sandbox.isolation import PREFIX, Isolation, isolation
+from tools.sandbox.sandbox import Limits, Sandbox, SandboxError
 from tools.supervisor import descendants
 
 WEAK = Isolation(level="weak", reason="bubblewrap is not installed")
@@ -117,7 +118,7 @@ def test_no_file_outside_is_seen(canary: Path, tmp_path: Path) -> None:
             assert "FileNotFoundError" in refused(box, f"open({str(path)!r}).read()")
         seen = box.call(["sorted(os.listdir('/')) + os.listdir('/tmp')"])
         prefix = Path(sys.base_prefix)
-        assert set(eval(str(seen))) <= {"usr", "lib", "lib32", "lib64", "sandboxed.py", "tmp", prefix.parts[1]}
+        assert set(eval(str(seen))) <= {"usr", "lib", "lib32", "lib64", "child.py", "tmp", prefix.parts[1]}
         for folder in (Path("/usr"), prefix):
             seen = box.call([f"os.listdir({str(folder)!r})"])
             assert set(eval(str(seen))) <= {"bin", "lib", "lib32", "lib64", "local", "share"}, "no home, no sources"
@@ -128,7 +129,7 @@ def test_no_file_outside_is_written(tmp_path: Path) -> None:
         for folder in ("/", "/usr", sys.base_prefix, str(tmp_path), str(Path.home())):
             message = refused(box, f"open({folder + '/x'!r}, 'w')")
             assert "Read-only file system" in message or "FileNotFoundError" in message
-        assert "Read-only" in refused(box, "open('/sandboxed.py', 'a')")
+        assert "Read-only" in refused(box, "open('/child.py', 'a')")
         assert "Read-only" in refused(box, "os.mkdir('/new')")
         assert box.call(["pathlib.Path('/tmp/mine').write_text('x')"]) == "1"
     assert not Path("/tmp/mine").exists()
@@ -240,7 +241,7 @@ def test_strict_is_strict() -> None:
 def test_the_child_dies_with_us(tmp_path: Path) -> None:
     code = f"""
 import os, time
-from tools.sandbox import Sandbox
+from tools.sandbox.sandbox import Sandbox
 from tools.supervisor import descendants
 box = Sandbox("def f(): return 1", "f", need="weak")
 box.call([])

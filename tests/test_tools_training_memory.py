@@ -8,8 +8,8 @@ import pytest
 
 from memory.records import BaseModelCard
 from tests.training_engines import RECIPE, small_model
-from tools.training_config import Rung
-from tools.training_memory import estimate_memory, ladder, what_fits
+from tools.training.config import Rung
+from tools.training.memory import estimate_memory, ladder, what_fits
 
 
 @pytest.fixture

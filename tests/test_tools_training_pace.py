@@ -9,8 +9,8 @@ import pytest
 from memory.layout import RunFolder
 from memory.records import TrainingRecipe, Trial, Verdict
 from tests import example_run
-from tools.training_pace import known_pace
-from tools.training_requests import Preflight
+from tools.training.pace import known_pace
+from tools.training.requests import Preflight
 
 
 def trained(folder: RunFolder, number: int, **recipe: object) -> Trial:

@@ -19,7 +19,7 @@ from tests.training_engines import (
     write_data,
 )
 from tools.engines.axolotl import snapshots
-from tools.training import forget_snapshots, train
+from tools.training.engine import forget_snapshots, train
 
 THREE = RECIPE.model_copy(update={"snapshots": 3})
 

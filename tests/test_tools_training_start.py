@@ -23,8 +23,8 @@ from tests.training_engines import (
     tensors,
     write_data,
 )
-from tools.training import render, train
-from tools.training_start import Start, start_of
+from tools.training.engine import render, train
+from tools.training.start import Start, start_of
 from tools.weights_proof import content_sha256
 
 ON = RECIPE.model_copy(update={"continue_from": 1})

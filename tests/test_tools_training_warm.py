@@ -11,7 +11,7 @@ from memory.errors import TrialError
 from memory.records import BaseModelCard
 from tests.training_engines import RECIPE, SMALL, quick, real_axolotl, smollm2, write_data
 from tools.engines.contract import Engine
-from tools.training import kept_warm, preflight, train
+from tools.training.engine import kept_warm, preflight, train
 from tools.warm_engine import WarmEngine
 
 

@@ -20,7 +20,7 @@ from memory.records import BaseModelCard, TrainingRecipe
 from tools import base_models, benchmarks
 from tools.engines import environments
 from tools.engines.contract import Engine
-from tools.training_start import Start
+from tools.training.start import Start
 
 TESTS = Path(__file__).parent
 RECIPE = TrainingRecipe(learning_rate=2e-3, epochs=2, sequence_len=256)
@@ -96,8 +96,8 @@ import sys, time
 from pathlib import Path, PosixPath
 from memory.records import BaseModelCard, TrainingRecipe
 from tools.engines.contract import Engine
-from tools.training import train
-from tools.training_start import Start
+from tools.training.engine import train
+from tools.training.start import Start
 engine, model, recipe, data, folder, start = sys.argv[1:]
 train(eval(engine), TrainingRecipe.model_validate_json(recipe), BaseModelCard.model_validate_json(model), Path(data),
       Path(folder), device="cpu", deadline_s=600, checkpoint_every_s=0, start=eval(start),

@@ -72,4 +72,3 @@ class ModelUse(Record):
 ModelFault = Literal["timeout", "rate limit", "context", "key", "model", "connection", "server", "request", "budget"]
 """How a call can fail for good. context: the prompt is longer than the model takes. request: the server refuses what
 was asked, as it was asked. budget: the call could cost more than is left."""
-

@@ -7,7 +7,7 @@ from memory.records.metric import PythonFunction
 from tools.benchmarks.benchmark import Graded, Item
 from tools.metrics.grading import Closed, Grade
 from tools.metrics.texts import plain
-from tools.sandbox import Sandbox, SandboxError
+from tools.sandbox.sandbox import Sandbox, SandboxError
 
 
 def grader(metric: PythonFunction, closed: Closed) -> Grade:

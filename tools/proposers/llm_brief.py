@@ -19,7 +19,7 @@ from tools.proposers.curves import curve_of
 from tools.proposers.factors import Recipe, change_between, factors, shown
 from tools.proposers.history import recipe_of, standing
 from tools.proposers.starting_recipe import size_of
-from tools.training_memory import estimate_memory
+from tools.training.memory import estimate_memory
 
 PROMPT_CHARS, OUTPUT_CHARS = 700, 240
 """Of an example: the end of its prompt, where the question stands, and the start of an output."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from memory.records import Record
 from tools.metrics.texts import without_reasoning
-from tools.sandbox import Limits, Sandbox, SandboxError
+from tools.sandbox.sandbox import Limits, Sandbox, SandboxError
 
 PROGRAM = Path(__file__).with_name("chart_program.py")
 LIMITS = Limits(seconds=60.0, cpu_seconds=15, memory_bytes=4 << 30, file_bytes=64 << 20)

@@ -1,6 +1,6 @@
 """The front door of exports in the train environment: writes a GGUF file, or loads an export and lets it answer.
 
-Requests stand in tools/exports.py. Greedy, one question at a time, with the chat template that lies in the export.
+Requests stand in `tools/handover/exports.py`. Greedy, one question at a time, with the template in the export.
 """
 
 import sys

@@ -21,7 +21,7 @@ NO_RATE = 1e-12
 
 
 def run(folder, request):
-    """Check and measure; the answer is `Preflight` of tools/training.py. Leaves no model behind."""
+    """Check and measure; the answer is `Preflight` of tools/training/engine.py. Leaves no model behind."""
     cfg = axolotl_config.read(request["config"])
     limit, cfg.sequence_len = cfg.sequence_len, NO_LIMIT  # see the long rows instead of losing them
     meta, rows = axolotl_config.tokenised(cfg)

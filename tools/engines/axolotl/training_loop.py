@@ -15,7 +15,7 @@ from tools.engines.axolotl.pauses import Pauses
 
 
 def run(folder, request):
-    """Train as the request says; the answer is `Trained` of tools/training.py.
+    """Train as the request says; the answer is `Trained` of tools/training/engine.py.
 
     Leaves `weights/` (and `adapter/`) in the folder, and `snapshots/` where some were wanted; checkpoints only until
     the weights are there.

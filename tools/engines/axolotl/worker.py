@@ -14,7 +14,7 @@ from tools.engines.lighteval import inbox
 
 
 def answer(folder):
-    """Answer the request in a folder, with `action` preflight or train; see tools/training.py for both."""
+    """Answer the request in a folder, with `action` preflight or train; see tools/training/engine.py for both."""
     began = time.monotonic()
     with worker_io.reporting(folder):
         request = worker_io.read_request(folder)

@@ -8,7 +8,7 @@ import pytest
 
 from memory.errors import TrialError
 from memory.records import LossPoint
-from tools.watchdog import Watchdog
+from tools.training.watchdog import Watchdog
 
 TOTAL = 100
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from memory.records import LossPoint, Record, Snapshot, SweepPoint
-from tools.training_config import Device
+from tools.training.config import Device
 
 
 class Sample(Record):

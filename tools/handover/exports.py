@@ -21,9 +21,9 @@ from tools.base_models import HUB_ID
 from tools.benchmarks.splits import Manifest, manifest_path
 from tools.engines import contract
 from tools.engines.environments import ENGINES
-from tools.export_check import RULE, Compared, Form, ask_again
-from tools.handover import model_files, write_lock_files
-from tools.model_card import card
+from tools.handover.export_check import RULE, Compared, Form, ask_again
+from tools.handover.folder import model_files, write_lock_files
+from tools.handover.model_card import card
 from tools.report import RunReport
 
 TOKENIZER = re.compile(r"tokenizer.*|chat_template.*|special_tokens_map\.json|added_tokens\.json|vocab\..*|merges\.txt")

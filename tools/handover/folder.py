@@ -11,7 +11,7 @@ from memory.layout import RunFolder, disk, link_or_copy, made, read_record, writ
 from memory.records import Trial
 from tools.benchmarks.splits import Manifest, manifest_path
 from tools.engines.environments import ENGINES
-from tools.model_card import card, serving
+from tools.handover.model_card import card, serving
 from tools.report import RunReport
 from tools.report_text import markdown
 from tools.serving import WINDOW

@@ -24,10 +24,10 @@ from tests.training_engines import (
     tensors,
     write_data,
 )
-from tools import training
 from tools.engines import contract
 from tools.engines.contract import Engine
-from tools.training import preflight, render, train
+from tools.training import engine
+from tools.training.engine import preflight, render, train
 
 ENDS = {"added_tokens": [{"id": 1, "content": "<start>"}, {"id": 2, "content": "<end>"}, {"id": 3, "content": "<pad>"}]}
 
@@ -45,7 +45,7 @@ def smollm(real: Engine) -> BaseModelCard:
 # --- the configuration --------------------------------------------------------------------------------------------
 
 
-def rendered(recipe: TrainingRecipe, model: BaseModelCard, device: training.Device = "cpu") -> dict[str, Any]:
+def rendered(recipe: TrainingRecipe, model: BaseModelCard, device: engine.Device = "cpu") -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load(render(recipe, model, Path("/d.jsonl"), Path("/f"), device))
     return config
 
@@ -146,7 +146,7 @@ def test_qlora_on_a_cpu_is_refused_with_a_way_out(model: BaseModelCard, data: Pa
 def test_out_of_memory_halves_the_micro_batch_and_says_so(model: BaseModelCard, data: Path, tmp_path: Path) -> None:
     said: list[str] = []
 
-    def once() -> training.TrainingRun:
+    def once() -> engine.TrainingRun:
         engine = quick(FAKE_AXOLOTL_ROWS="3")
         return train(engine, RECIPE, model, data, tmp_path / "t", device="cpu", deadline_s=60, on_ladder=said.append)
 
@@ -213,7 +213,7 @@ def test_the_real_preflight_measures_and_leaves_nothing(real: Engine, smollm: Ba
         assert len(learned) == found.supervised[sample.row]
         assert len(sample.input_ids) == found.lengths[sample.row]
     assert found.predicted_seconds == pytest.approx(6 * found.step_seconds)
-    estimate = training.estimate_memory(SMALL, smollm, max(found.lengths), "cpu")
+    estimate = engine.estimate_memory(SMALL, smollm, max(found.lengths), "cpu")
     assert 0.4 * estimate < found.peak_memory_bytes < 1.5 * estimate
     assert not [path for path in (tmp_path / "p").rglob("*") if path.stat().st_size > 100_000]
     short = SMALL.model_copy(update={"sequence_len": max(found.lengths) - 1})
@@ -283,9 +283,9 @@ def test_axolotl_itself_judges_the_configuration(
     data = write_data(tmp_path / "data.jsonl", 4)
     config = yaml.safe_load(render(SMALL, smollm, data, tmp_path, "cpu"))
     (tmp_path / "bad.yml").write_text(yaml.safe_dump({**config, **settings}))
-    request = training.PreflightRequest(
+    request = engine.PreflightRequest(
         config=str(tmp_path / "bad.yml"), identity="x", method="lora", device="cpu", steps=1, samples=1
     )
     with pytest.raises(EngineError, match=says) as caught:
-        contract.call(real, request, training.Preflight, tmp_path / "p", timeout_s=240)
+        contract.call(real, request, engine.Preflight, tmp_path / "p", timeout_s=240)
     assert caught.value.kind == "CONFIG"

@@ -1,6 +1,6 @@
 """A person's own function, or a generated one, behind walls: a warm child answers call after call.
 
-The walls are bubblewrap's where it works (`tools/isolation.py`), and everywhere a filter of system calls, limits on
+The walls are bubblewrap's where it works (`isolation.py`), and everywhere a filter of system calls, limits on
 CPU seconds, memory and file size, an empty environment and a clock. A call goes over a socket and back in a fraction of
 a millisecond. A failure is an error that names function and row; no call ever gets the answer of another.
 """
@@ -23,8 +23,9 @@ from pydantic import Field, JsonValue
 
 from memory.errors import SetupError, TunewrightError
 from memory.records import Record
-from tools import process, syscall_filter
-from tools.isolation import PACKAGES_INSIDE, Isolation, Level, Scratch, argv, isolation
+from tools import process
+from tools.sandbox import syscall_filter
+from tools.sandbox.isolation import PACKAGES_INSIDE, Isolation, Level, Scratch, argv, isolation
 
 FailureOfCall = Literal["load", "raised", "returned", "time", "cpu", "memory", "ended"]
 """load: the file has no such function, or fails. raised: the function raised. returned: what it returned cannot be

@@ -14,12 +14,12 @@ from memory.errors import EngineError, InputError, NotReproducedError
 from memory.layout import RunFolder, read_record, write_record, write_text
 from tests import example_run
 from tests.fake_environment import interpreter
-from tests.test_tools_handover import MANIFEST
+from tests.test_tools_handover_folder import MANIFEST
 from tools.benchmarks.splits import manifest_path
 from tools.engines.contract import Engine
-from tools.export_check import CHECKED, Compared, recorded, refuse_other_answers
-from tools.exports import Exported, Source, export
-from tools.weights_difference import distance
+from tools.handover.export_check import CHECKED, Compared, recorded, refuse_other_answers
+from tools.handover.exports import Exported, Source, export
+from tools.handover.weights_difference import distance
 
 
 def source(root: Path, faults: Mapping[str, str] | None = None, *, items: int = 40, adapter: bool = True) -> Source:

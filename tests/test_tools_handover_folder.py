@@ -13,8 +13,8 @@ from memory.records import Change, Dropped, GuardScore, Trial
 from tests import example_run
 from tools.benchmarks.splits import Manifest, Sizes, SplitFile, manifest_path
 from tools.engines.environments import ENGINES
-from tools.handover import hand_over_model, serve_command
-from tools.model_card import card
+from tools.handover.folder import hand_over_model, serve_command
+from tools.handover.model_card import card
 from tools.report import RunReport
 
 MANIFEST = Manifest(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.records import TrainingRecipe, Trial, Verdict
-from tools.training_config import EAGER_TOKENS, first_rung
-from tools.training_requests import Preflight
+from tools.training.config import EAGER_TOKENS, first_rung
+from tools.training.requests import Preflight
 
 FEWEST_STEPS = 8
 """A training of fewer optimiser steps tells its pace no better than a micro-run does."""

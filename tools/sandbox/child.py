@@ -1,4 +1,4 @@
-"""The child of `tools/sandbox.py`: it shuts the doors behind itself, loads a person's function and answers calls.
+"""The child of the sandbox: it shuts the doors behind itself, loads a person's function and answers calls.
 
 A program of its own, with the standard library alone, unless the settings name a folder of packages. Its stdin is a
 socket, on which lines of JSON go both ways: first the settings, answered by `{"call": 0}`; then calls

@@ -19,15 +19,15 @@ from pathlib import Path
 from memory.errors import EngineError, TrialError
 from memory.layout import disk, made, sha256_of, write_text
 from memory.records import BaseModelCard, LossPoint, Snapshot, TrainingRecipe, TrainingRun
-from tools import rate_sweep
 from tools.engines import contract, worker_io
 from tools.engines.axolotl import snapshots
-from tools.training_config import Device, Rung, first_rung, read_json, render
-from tools.training_memory import does_not_fit, estimate_memory, ladder, words
-from tools.training_requests import Preflight, PreflightRequest, Sample, Trained, TrainRequest
-from tools.training_start import Start
+from tools.training import rate_sweep
+from tools.training.config import Device, Rung, first_rung, read_json, render
+from tools.training.memory import does_not_fit, estimate_memory, ladder, words
+from tools.training.requests import Preflight, PreflightRequest, Sample, Trained, TrainRequest
+from tools.training.start import Start
+from tools.training.watchdog import Watchdog
 from tools.warm_engine import WarmEngine
-from tools.watchdog import Watchdog
 
 __all__ = [
     "Device",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory.records import TrainingRecipe
-from tools import rate_sweep
+from tools.training import rate_sweep
 
 RECIPE = TrainingRecipe(learning_rate=1e-3, epochs=1)
 

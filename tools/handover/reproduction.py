@@ -25,11 +25,11 @@ from memory.records import BaseModelCard, PassRate, Record, SelfDistil, Snapshot
 from tools.benchmarks.splits import read_held_out, split_path
 from tools.data import make_training_file
 from tools.engines.contract import Engine
+from tools.handover.weights_difference import Distance, distance
 from tools.report import RunReport
-from tools.training import train
-from tools.training_config import Device
-from tools.training_start import start_of
-from tools.weights_difference import Distance, distance
+from tools.training.config import Device
+from tools.training.engine import train
+from tools.training.start import start_of
 
 TOLERANCE = 0.1
 """Share of the way from the base model by which the new weights may miss the recorded ones and still count as the same

@@ -22,8 +22,8 @@ NO_SUCH_PROGRAM = 127
 PREFIX = "tunewright-sandbox-"
 PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 """The interpreter without the packages of an environment: a function says the same in the app and in every engine."""
-SCRIPT = Path(__file__).with_name("sandboxed.py")
-SCRIPT_INSIDE = "/sandboxed.py"
+SCRIPT = Path(__file__).with_name("child.py")
+SCRIPT_INSIDE = "/child.py"
 TEMPORARY_INSIDE = "/tmp"
 PACKAGES_INSIDE = "/packages"
 _LIBRARIES = ("lib", "lib32", "lib64")

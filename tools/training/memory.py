@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memory.errors import EngineError, TrialError
 from memory.records import BaseModelCard, TrainingRecipe
-from tools.training_config import EAGER_TOKENS, Device, Rung, divisor, first_rung
+from tools.training.config import EAGER_TOKENS, Device, Rung, divisor, first_rung
 
 ADAPTER_WIDTH = 26
 """Σ(in + out) of a layer's linear modules, in units of the hidden size, at the upper end: 18 for SmolLM2-135M, 20 for
