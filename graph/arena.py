@@ -10,7 +10,7 @@ from pathlib import Path
 from graph.values import EMBEDDED_MODEL
 from graph.workshop import Equip, workshop
 from memory.errors import InputError
-from memory.layout import RunFolder
+from memory.layout import RunFolder, folder_name
 from memory.records import Budget, OwnTask, Task
 from tools import benchmarks
 from tools.arena.answers import TaskLine
@@ -66,7 +66,7 @@ class Arena:
                 metric=each.metric,
                 sizes=each.sizes,
                 licence=each.terms,
-                raw_data_here=not self._store.missing((*each.held_out, *each.training)),
+                raw_data_here=each.graded_from is None and not self._store.missing((*each.held_out, *each.training)),
             )
             for each in self._tasks.values()
         ]
@@ -100,7 +100,7 @@ class Arena:
             sizes=shop.sizes,
             store=shop.store,
         )
-        folder, budget_s = RunFolder(self.offer.root / task), self.offer.budget_seconds
+        folder, budget_s = RunFolder(self.offer.root / folder_name(task)), self.offer.budget_seconds
         self._session = Session(folder, benchmark, kit, budget_s, allow_test=self.offer.allow_test)
         return self._session
 

@@ -21,7 +21,7 @@ from graph.arena import Arena, Offer
 from graph.options import Parser
 from graph.run import guarded
 from graph.values import EMBEDDED_MODEL, base_model, duration
-from memory.errors import SetupError, TunewrightError
+from memory.errors import InputError, SetupError, TunewrightError
 from memory.records import TrainingRecipe
 from tools.arena.answers import (
     DatasetView,
@@ -72,6 +72,8 @@ class Tools:
     def open_task(self, task: str) -> TaskView:
         """Open a task, or look at it again: prompt, scorer, sizes, licence, budget. The budget's clock runs from the
         first time on. Fetches what is missing, which may take minutes the first time."""
+        if self.jobs.busy and task != self.arena.session.benchmark.name:
+            raise InputError("a job of the open task is at work", "Wait for its end: `job` says when.")
         return self.arena.open(task).view()
 
     def system_info(self) -> SystemInfo:

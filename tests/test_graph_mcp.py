@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters, stdio_client
 
-mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
-
-from mcp import Client, StdioServerParameters, stdio_client  # noqa: E402
+from tests.score_engines import real
+from tools.engines.environments import cache_folder
 
 ROOT = Path(__file__).parents[1]
 RECIPE = {"learning_rate": 1e-3, "epochs": 2, "sequence_len": 256}
@@ -60,10 +61,11 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(tmp_path: Path, *options: str) -> AsyncIterator[Agent]:
-    """An agent at a server of its own, with quick engines."""
-    argv = ["-m", "tests.fake_mcp", "syllogism", "aiw", "--session-dir", str(tmp_path / "sessions"), *options]
-    env = {"TUNEWRIGHT_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+async def agent(tmp_path: Path, *options: str, cache: Path | None = None) -> AsyncIterator[Agent]:
+    """An agent at a server of its own: with quick engines, or with those that are set up in `cache`."""
+    argv = ["-m", "tests.fake_mcp", *(["--real"] if cache else []), "syllogism", "aiw", *options]
+    env = {"TUNEWRIGHT_CACHE": str(cache or tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    argv += ["--session-dir", str(tmp_path / "sessions")]
     server = StdioServerParameters(command=sys.executable, args=argv, env=env, cwd=ROOT)
     with (tmp_path / "server.log").open("a") as log:
         async with Client(stdio_client(server, errlog=log), read_timeout_seconds=120) as client:
@@ -173,3 +175,23 @@ async def test_the_final_test_is_opened_once_and_ends_the_session(tmp_path: Path
         assert "was opened for training 2 already" in other["says"]
         ended = await one.finished(await one.call("start_evaluation", training=1))
         assert "the session has ended" in ended["says"]
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+async def test_a_task_is_tuned_for_with_the_real_engines(tmp_path: Path) -> None:
+    real("vllm")
+    few = CLEAN.replace("return", "return None if int(row['id'].rpartition('-')[2]) > 40 else")
+    async with agent(tmp_path, cache=cache_folder(os.environ)) as one:
+        task = await one.call("open_task", task="aiw")
+        assert task["base_model"] == "smollm2"
+        made = await one.call("process_dataset", name="few", code=few)
+        assert 16 < made["rows"] < 60 and made["rows"] + made["dropped"] == 120
+        recipe = {"learning_rate": 1e-3, "epochs": 1, "sequence_len": 256}
+        checked = await one.done("start_validation", dataset="few", recipe=recipe)
+        assert checked["passed"], checked
+        trained = await one.done("start_training", dataset="few", recipe=recipe)
+        assert trained["steps"] == -(-made["rows"] // 8)
+        found = await one.done("start_evaluation", training=1)
+        assert found["score"]["n"] == 40 and 0 < found["score"]["ci_high"] <= 1
+        assert (await one.call("read_feedback", evaluation=found["id"]))["losses"]

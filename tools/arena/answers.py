@@ -23,7 +23,7 @@ class TaskLine(Record):
     """Items of validation and test, in words."""
     licence: str
     raw_data_here: bool
-    """Whether all its raw data lies on this machine; what does not is fetched when the task is opened."""
+    """False where something may have to be fetched when the task is opened."""
 
 
 class Graded(Record):

@@ -84,6 +84,11 @@ class Jobs:
         wait([one.future], min(wait_s, LONGEST_WAIT))
         return one.told()
 
+    @property
+    def busy(self) -> bool:
+        """Whether any has not ended."""
+        return any(not one.future.done() for one in self._works.values())
+
     def close(self) -> None:
         """Drop what has not begun, and wait for what has."""
         self._pool.shutdown(cancel_futures=True)
