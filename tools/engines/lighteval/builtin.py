@@ -13,9 +13,11 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from itertools import islice
+from numbers import Real
 from random import Random
 
-from lighteval.metrics.utils.metric_utils import Metric
+import numpy
+from lighteval.metrics.utils.metric_utils import Metric, MetricGrouping
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.prompt_manager import PromptManager
@@ -28,6 +30,8 @@ from tools.benchmarks.lighteval_tasks import KnownTask
 from tools.engines import worker_io
 
 EXAMPLES_SEED = 42
+NUMBERS = (Real, numpy.bool_)
+"""What metrics say."""
 PROMPTS = PromptManager(use_chat_template=True)
 
 
@@ -53,11 +57,12 @@ def grade(metric: Metric, output: str, item: Item) -> Graded:
     is no score from 0 to 1."""
     doc = Doc(**json.loads(item.reference))
     said = metric.compute_sample(doc=doc, model_response=ModelResponse(text=[output]))
-    first, *others = said.items()
-    if not isinstance(first[1], int | float) or not 0 <= float(first[1]) <= 1:
-        raise worker_io.WorkerFailure("DATA", f"{doc.task_name}: {first[0]} is {first[1]!r}, no score from 0 to 1")
-    values = {name: float(value) for name, value in others if isinstance(value, int | float)}
-    return Graded(score=float(first[1]), answer=_read(doc, output), values=values)
+    name = metric.metric_name[0] if isinstance(metric, MetricGrouping) else metric.metric_name
+    score = said.pop(name)
+    if not isinstance(score, NUMBERS) or not 0 <= float(score) <= 1:
+        raise worker_io.WorkerFailure("DATA", f"{doc.task_name}: {name} is {score!r}, no score from 0 to 1")
+    values = {other: float(value) for other, value in said.items() if isinstance(value, NUMBERS)}
+    return Graded(score=float(score), answer=_read(doc, output), values=values)
 
 
 def _read(doc: Doc, output: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tools.engines.lighteval import builtin
 def answer(folder: Path) -> None:
     """Write `evaluation.jsonl` and `train.jsonl`. A training row whose gold its own metric does not accept is left out:
     nothing right could be learnt from it."""
+    random.seed(0)  # some tasks shuffle the choices of a question
     request = DocumentsRequest.model_validate(worker_io.read_request(folder))
     known, metric = request.task, builtin.metric_of(request.task)
     made = builtin.Documents(known, request.shots, request.data)
