@@ -131,7 +131,7 @@ class Session:
         self._demand()
         path, done = self.datasets.path(dataset), list[Check]()
         measured: Preflight | None = None
-        failed: Finding | None = None
+        failure: TrialError | None = None
         try:
             self._look_through(done, data_findings(path, self.benchmark, self.folder.data), say)
             self._look_through(done, [memory_finding(recipe, self.kit.model, path, self.kit.device)], say)
@@ -139,20 +139,19 @@ class Session:
             say("comparing the chat template with the server's")
             self._look_through(done, engine_findings(measured, recipe, path, self.server.tokenize), say)
             self._look_through(done, [time_finding(measured, self.clock.left)], say)
-        except _Refused as refused:
-            failed = refused.finding
-        except TrialError as error:  # the engine's own refusal of the recipe or a malformed row
-            if error.kind in ("ENV", "BUDGET"):
+        except TrialError as error:
+            if error.kind == "ENV":
                 raise
-            done.append(Check(name="engine", figure=0, unit="", passed=False, says=error.message))
-            failed = Finding(done[-1], error.kind, error.way_out)
+            failure = error
+            if all(check.passed for check in done):  # it was the engine that refused
+                done.append(Check(name="engine", figure=0, unit="", passed=False, says=error.message))
         verdict = verdict_of(done, recipe, measured, self.kit.model, self.kit.device)
         return Validation(
             dataset=dataset,
-            passed=failed is None,
+            passed=failure is None,
             checks=verdict.checks,
-            kind=failed.kind if failed else None,
-            way_out=failed.way_out if failed else "",
+            kind=failure.kind if failure else None,
+            way_out=failure.way_out if failure else "",
             predicted_seconds=verdict.predicted_seconds,
             memory_bytes=verdict.memory_bytes,
             tokens=verdict.tokens,
@@ -243,7 +242,7 @@ class Session:
             done.append(found.check)
             say(f"{'ok' if found.check.passed else 'FAILED'} {found.check.name}: {found.check.says}")
             if not found.check.passed:
-                raise _Refused(found)
+                raise found.error
 
     def _preflight(self, path: Path, recipe: TrainingRecipe, say: Say) -> Preflight:
         say("Axolotl tokenises the rows and times a few steps")
@@ -259,14 +258,6 @@ class Session:
             start=self.trainings.start(recipe),
             timeout_s=min(self.clock.demand(), PREFLIGHT_SECONDS),
         )
-
-
-class _Refused(Exception):
-    """A check did not pass."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.check.says)
-        self.finding = finding
 
 
 def _held(folder: Path) -> int:

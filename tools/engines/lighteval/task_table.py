@@ -23,6 +23,8 @@ from tools.benchmarks.lighteval_tasks import KnownTask
 TASKS = Path(registry.__file__).parent / "tasks"
 RUNS_CODE = ("CodegenMetric",)
 ASKS_MODELS = ("BertScore", "Faithfulness", "BLEURT")
+NEEDS_MORE = ("VerifiableRewardMetric",)
+"""A Prolog system, and a metric of the hub."""
 
 
 def tasks() -> Iterator[KnownTask]:
@@ -85,6 +87,8 @@ def refused(config: LightevalTaskConfig) -> str:
         return f"its metric {metric_name(metric)} is none that lighteval itself can compute"
     if "Judge" in scorer or scorer in ASKS_MODELS:
         return f"its metric {metric_name(metric)} asks another model"
+    if scorer in NEEDS_MORE:
+        return f"its metric {metric_name(metric)} needs programs that are not here"
     if isinstance(metric.sample_level_fn, SamplingMetric) and LightevalTask(config).num_samples[-1] > 1:
         return f"its metric {metric_name(metric)} takes several outputs to a question"
     return ""
