@@ -33,7 +33,7 @@ def tasks() -> Iterator[KnownTask]:
     for module in modules():
         try:
             defined = registry.Registry._extract_configs(importlib.import_module(f"lighteval.tasks.tasks.{module}"))
-        except Exception as error:
+        except (ImportError, OSError, TypeError) as error:
             print(f"{module} is left out: {type(error).__name__}: {str(error)[:100]}", file=sys.stderr)
             continue
         found |= {name: known(module, config) for name, config in defined.items()}
