@@ -15,6 +15,7 @@ from tools.arena.answers import NewRow
 from tools.arena.clock import Clock
 from tools.arena.equipment import Equipment
 from tools.arena.jobs import Jobs
+from tools.arena.places import inside, named
 from tools.arena.session import Session
 from tools.benchmarks import get
 from tools.benchmarks.splits import Sizes
@@ -92,6 +93,27 @@ def test_a_session_has_one_owner_one_task_and_one_model(session: Session, tmp_pa
     session.close()
     with pytest.raises(InputError, match="another task or model"):
         Session(session.folder, get("aiw"), kit(tmp_path), 600)
+
+
+@pytest.mark.parametrize(
+    "way", ["../secret.jsonl", "{root}/secret.jsonl", "link.jsonl", "folder/../../secret.jsonl", "linked/secret.jsonl"]
+)
+def test_no_way_leads_out_of_the_folder(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "incoming"
+    (folder / "folder").mkdir(parents=True)
+    (tmp_path / "secret.jsonl").write_text("{}")
+    (folder / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "folder/mine.jsonl").write_text("{}")
+    assert inside(folder, "folder/mine.jsonl").read_text() == "{}"
+    with pytest.raises(InputError, match="lies outside incoming/"):
+        inside(folder, way.format(root=tmp_path))
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/b", "A", "", ".", "x\n", "x" * 65])
+def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot name a data set"):
+        named(tmp_path, name)
 
 
 def test_a_restart_gives_no_time_back(tmp_path: Path) -> None:
