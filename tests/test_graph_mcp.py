@@ -16,11 +16,19 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.score_engines import real
 from tools.engines.environments import cache_folder
+from tools.sandbox.isolation import isolation
 
 ROOT = Path(__file__).parents[1]
 RECIPE = {"learning_rate": 1e-3, "epochs": 2, "sequence_len": 256}
 CLEAN = "def process(row):\n    return {'prompt': row['prompt'], 'answer': row['answer']}\n"
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def strict() -> None:
+    """Code of an agent runs in the strict sandbox, or not at all."""
+    if isolation().level != "strict":
+        pytest.skip(f"an agent's code is not run: {isolation().reason}")
 
 
 class Agent:
@@ -140,7 +148,10 @@ async def test_nothing_of_the_test_is_told_and_no_path_leads_to_it(tmp_path: Pat
         await one.call("read_outcomes", evaluation="base_0-shot", limit=200)
         await one.call("read_feedback", evaluation="base_0-shot")
         await one.call("session_status")
+        hashes = re.findall(r"[0-9a-f]{64}", (session / "data/manifest.json").read_text())
+        words = [json.dumps(each["prompt"])[1:-1] for each in secrets] + [each["id"] for each in secrets]
         told = "\n".join(one.heard)
+        assert not [each for each in (*words, *hashes, "sealed", "fingerprints") if each in told]
 
         where = str(session / "sealed/test.jsonl")
         for name in ("../sealed/test", where.removesuffix(".jsonl"), "link", "..", "sealed"):
@@ -157,9 +168,6 @@ async def test_nothing_of_the_test_is_told_and_no_path_leads_to_it(tmp_path: Pat
         await one.call("write_dataset", name="leak", rows=leak)
         job = await one.finished(await one.call("start_training", dataset="leak", recipe=RECIPE))
         assert job["state"] == "failed" and "contamination" in job["says"]
-    hashes = re.findall(r"[0-9a-f]{64}", (session / "data/manifest.json").read_text())
-    words = [json.dumps(each["prompt"])[1:-1] for each in secrets] + [each["id"] for each in secrets]
-    assert not [each for each in (*words, *hashes, "sealed", "fingerprints") if each in told]
 
 
 async def test_the_final_test_is_opened_once_and_ends_the_session(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tools.arena.places import inside, named
 from tools.arena.session import Session
 from tools.benchmarks import get
 from tools.benchmarks.splits import Sizes
+from tools.sandbox.isolation import isolation
 
 RECIPE = TrainingRecipe(learning_rate=1e-3, epochs=2, sequence_len=256)
 TWICE = "def twice(row):\n    return [row and {'prompt': row['prompt'], 'answer': row['answer']}] * 2\n"
@@ -62,6 +63,8 @@ def test_a_question_of_the_training_split_is_graded_and_another_is_not(session: 
 
 
 def test_a_function_may_return_several_rows_and_fails_by_name(session: Session) -> None:
+    if isolation().level != "strict":
+        pytest.skip(f"an agent's code is not run: {isolation().reason}")
     made = session.datasets.process("twice", "train", TWICE, "twice", session.clock.demand)
     assert made.rows == 160
     assert not session.validate("twice", RECIPE).passed, "every row is there twice"

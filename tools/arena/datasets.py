@@ -45,7 +45,7 @@ class Datasets:
     @property
     def names(self) -> tuple[str, ...]:
         """All data sets."""
-        return tuple(sorted(path.stem for path in self.folder.glob("*.jsonl")))
+        return tuple(sorted(path.stem for path in self.folder.glob("*.jsonl") if not path.is_symlink()))
 
     def path(self, name: str) -> Path:
         """The file of a data set. Raises InputError where there is none of that name."""
@@ -117,7 +117,7 @@ class Datasets:
         if not pairs:
             raise InputError(f"data set {name} would have no rows", "Keep some.")
         rows = list(self._training_rows(pairs))
-        if path.exists() and read_training_rows(path) != rows:
+        if path.is_symlink() or (path.exists() and read_training_rows(path) != rows):
             raise InputError(f"there is another data set {name}", "Take another name: a name stands for one content.")
         write_rows(path, rows)
         return DatasetView(
