@@ -94,7 +94,7 @@ def test_gsm8k_is_split_shown_and_scored_with_lightevals_own_metric(tmp_path: Pa
         (score,) = evaluate(real("lighteval"), server, benchmark, tmp_path / "base", [wanted], tmp_path / "eval")
     assert (score.metric, score.n, score.value) == ("extractive_match", 10, 0.0)
     outcomes = [Outcome.model_validate_json(line) for line in Path(score.outcomes).read_text().splitlines()]
-    assert outcomes[0].answer == "0.1", "the stand-in server says how good its weights are"
+    assert (outcomes[0].answer or "").startswith("0.100"), "the stand-in server says how good its weights are"
 
 
 @pytest.mark.engine
