@@ -90,6 +90,19 @@ def test_a_training_goes_on_from_another_and_its_snapshots_can_be_scored(session
         session.final_test(1)
 
 
+@pytest.mark.slow
+def test_the_budget_ends_a_training_that_is_at_work(session: Session) -> None:
+    session.datasets.write("a", rows(session))
+
+    def spend(line: str) -> None:
+        if line.startswith("training 1: step 2 "):
+            session.clock.budget_s = 0.0
+
+    with pytest.raises(TrialError, match="the budget ended at step 3 of 20") as ended:
+        session.train("a", RECIPE, spend)
+    assert ended.value.kind == "BUDGET" and session.trainings.all() == ()
+
+
 def test_a_session_has_one_owner_one_task_and_one_model(session: Session, tmp_path: Path) -> None:
     with pytest.raises(RunBusyError):
         Session(session.folder, get("syllogism"), kit(tmp_path), 600)

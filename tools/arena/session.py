@@ -173,6 +173,8 @@ class Session:
 
         def on_loss(point: LossPoint, total: int) -> None:
             self._go_on()
+            if self.clock.left <= 0:
+                raise TrialError("BUDGET", f"the budget ended at step {point.step} of {total}", "Train less.")
             say(f"training {number}: step {point.step} of {total}, loss {point.loss:.4f}")
 
         self.server.sleep()
