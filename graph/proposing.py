@@ -12,7 +12,7 @@ from memory.events import Events
 from memory.layout import RunFolder
 from memory.ledger import Ledger
 from memory.records import LOCAL, BaseModelCard, ModelCall, Planning, Task
-from nodes.deps import Propose
+from nodes.deps import Propose, ReadOutputs
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import read_items, split_path
 from tools.earlier_runs import lessons_of_earlier_runs
@@ -52,7 +52,13 @@ class Desk:
         self.events.emit("note", line)
 
 
-def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose:
+def broker_of(task: Task, desk: Desk) -> Broker:
+    """Who asks the run's models, whoever wants to know: all calls count against one budget."""
+    meter = Meter(desk.folder.llm, task.planning.budget_usd)
+    return Broker(desk.folder.llm, meter, heard_by(desk, meter))
+
+
+def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Broker) -> Propose:
     """`net`, or a language model with it as the safety net. Says who plans. Raises InputError where a key is
     missing."""
     planning = task.planning
@@ -60,11 +66,8 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose
         return net
     check_access(planning, access)
     desk.note(says(planning.model_copy(update={"base_url": url_of(planning, access)})))
-    meter = Meter(desk.folder.llm, planning.budget_usd)
     first = endpoint_of(planning.model, planning, access, desk)
     second = endpoint_of(planning.strong_model or planning.model, planning, access, desk)
-    broker = Broker(desk.folder.llm, meter, heard_by(desk, meter))
-    weak = endpoint_of(planning.weak_model, planning, access, desk) if planning.weak_model else None
     return LanguagePlanner(
         broker=broker,
         endpoints=(first, second),
@@ -72,8 +75,17 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose
         facts=facts_of(task, desk),
         net=net,
         note=desk.note,
-        reader=ErrorReader(broker, weak, template("errors"), desk.note) if weak else None,
     )
+
+
+def reader_of(task: Task, access: Access, desk: Desk, broker: Broker) -> ReadOutputs | None:
+    """The model that reads wrong outputs for the analyst; None where the person named none."""
+    planning = task.planning
+    if not planning.weak_model:
+        return None
+    asked = f"{desk.benchmark.name}, {desk.benchmark.title}"
+    weak = endpoint_of(planning.weak_model, planning, access, desk)
+    return ErrorReader(broker, weak, template("errors"), asked, desk.note)
 
 
 def endpoint_of(name: str, planning: Planning, access: Access, desk: Desk) -> Endpoint:

@@ -3,9 +3,10 @@
 from statistics import fmean
 
 from memory.layout import write_record
-from memory.records import Plan
+from memory.records import Attribution, Plan
 from memory.state import Changes, State, asked_to_end, open_wishes, refused, seconds_left, trials_left
 from nodes.deps import Deps
+from nodes.measurement import attribution
 from tools.benchmarks.splits import read_items
 from tools.lengths import row_tokens
 from tools.proposers import brief as costs
@@ -44,6 +45,7 @@ def brief(state: State, deps: Deps) -> Brief:
         baseline=baseline,
         trials=tuple(trials),
         lessons=tuple(state.get("lessons", [])),
+        attribution=Attribution() if state["task"].planning.planner == "search" else attribution(state, deps),
         wishes=tuple(open_wishes(state)),
         declined=tuple(refused(state)),
         seconds_left=seconds_left(state),

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from memory.lineage import last_accepted
 from memory.records import (
+    Attribution,
     Baseline,
     BaseModelCard,
     DataRecipe,
@@ -69,6 +70,8 @@ class Brief(Record):
     trials: tuple[Trial, ...] = ()
     """All ended trials, oldest first, failed ones included."""
     lessons: tuple[Lesson, ...] = ()
+    attribution: Attribution = Attribution()
+    """What each change did, and how good expectations were; for a language model, so empty where search plans."""
     wishes: tuple[Wish, ...] = ()
     """What the person wishes of the next plan, oldest first."""
     declined: tuple[Plan, ...] = ()

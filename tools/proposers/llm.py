@@ -19,7 +19,6 @@ from tools.proposers import search
 from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.llm_brief import Facts, brief_text
-from tools.proposers.llm_errors import ErrorReader
 from tools.proposers.llm_form import ProposedPlan
 from tools.proposers.llm_plan import plan_of
 from tools.proposers.starting_recipe import FEWEST_VISITS
@@ -46,8 +45,6 @@ class LanguagePlanner:
     """The search proposer, or what a test puts in its place."""
     note: Callable[[str], None]
     """Is told what a person should know, a line each."""
-    reader: ErrorReader | None = None
-    """Reads wrong outputs for the planner; None shows them raw."""
 
     def __call__(self, brief: Brief) -> Plan | Stop:
         """The next plan, or why there is none.
@@ -101,9 +98,8 @@ class LanguagePlanner:
     def _twice(self, brief: Brief, net: Plan | Stop, most_tokens: int) -> Plan | Stop:
         """A proposal, and a second one where the first cannot be used."""
         form = form_text(ProposedPlan)
-        reading = self.reader(brief, self.facts, patience(brief)) if self.reader else ""
         left = most_tokens - int(len(self.template + form) / PROSE_CHARS_A_TOKEN)
-        prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left, reading))
+        prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left))
         first, second = self.endpoints
         try:
             return plan_of(self._form(first, prompt, brief), brief, net)

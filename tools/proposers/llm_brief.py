@@ -12,6 +12,7 @@ from pathlib import Path
 from memory.layout import RunFolder, read_rows
 from memory.records import Outcome, Plan, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
+from tools.causes_text import attribution_lines, blame_lines, reading_lines
 from tools.llm.endpoint import CHARS_A_TOKEN
 from tools.llm.prompt import fenced
 from tools.proposers.brief import Brief, Stop
@@ -56,15 +57,15 @@ class Facts:
     """What earlier runs on the same benchmark or model taught."""
 
 
-def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, reading: str = "") -> str:
-    """The brief in at most so many tokens, by an estimate on the safe side; what was left out is said. `reading` is
-    what another model read out of the wrong outputs."""
+def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int) -> str:
+    """The brief in at most so many tokens, by an estimate on the safe side; what was left out is said."""
     parts = [
         Part(task_part(brief, facts)),
         Part(example_part(facts), rank=8),
         Part(baseline_part(brief)),
         *trial_parts(brief),
-        Part(reading, rank=3),
+        Part(reading_part(brief), rank=3),
+        Part(bullets("What each change did on validation", tuple(attribution_lines(brief.attribution))), rank=5),
         *wrong_outputs(brief, facts),
         Part(bullets("Lessons of this run", (f"{one.text} ({one.evidence})" for one in brief.lessons)), rank=9),
         Part(bullets("Lessons of earlier runs", facts.earlier), rank=LONG_AGO - 1),
@@ -182,12 +183,20 @@ def trial_text(brief: Brief, trial: Trial) -> str:
         lines.append(f"  loss {curve.start:.3f} -> {curve.end:.3f}, {falling}, {trial.training.steps} steps")
     if trial.errors:
         lines.append("  errors: " + ", ".join(f"{one.count} {one.name}" for one in trial.errors))
+    lines += [f"  {line}" for line in blame_lines(trial.blame)] if trial.blame else []
     lines += [
         f"  guard {one.benchmark} {figure(one.score)}, {one.comparison.difference:+.3f}"
         for one in trial.guards
         if one.comparison
     ]
     return "\n".join([*lines, f"  judged: {trial.arithmetic}"])
+
+
+def reading_part(brief: Brief) -> str:
+    """What a cheaper model read in the wrong outputs of the trial to grow from. It may repeat what they say."""
+    best = standing(brief)
+    told = "\n".join(reading_lines(best.blame)) if best and best.blame else ""
+    return f"Trial {best.number}'s wrong outputs:\n{fenced(told)}" if best and told else ""
 
 
 def short_trial(trial: Trial) -> str:
