@@ -32,7 +32,7 @@ from tools.benchmarks.measures import value_of
 from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
 from tools.blame import blame
 from tools.data import TrainingRow
-from tools.estimates import compared
+from tools.estimates import compared_files, written
 from tools.judgement import better
 from tools.lengths import shots_that_fit
 from tools.llm.broker import PATIENCE_SECONDS
@@ -137,8 +137,8 @@ def compare(
 ) -> Comparison:
     """Paired comparison over the same items by the benchmark's measure, the run's own benchmark where none is given;
     several scores of one recipe count by their mean."""
-    left, right = ([outcomes(score, deps) for score in scores] for scores in (ours, theirs))
-    return compared((benchmark or deps.benchmark).measure, left, right, against)
+    left, right = (tuple(written(deps.folder.resolve(score.outcomes)) for score in side) for side in (ours, theirs))
+    return compared_files((benchmark or deps.benchmark).measure, left, right, against)
 
 
 def outcomes(score: Score, deps: Deps) -> list[Outcome]:
@@ -167,7 +167,7 @@ def attribution(state: State, deps: Deps) -> Attribution:
     """What each change of the run did, and how good the plans' expectations were."""
     baseline = state.get("baseline")
     assert baseline is not None, "the baseline comes first"
-    return attributed(state.get("trials", []), baseline, deps.benchmark.measure, partial(outcomes, deps=deps))
+    return attributed(state.get("trials", []), baseline, partial(compare, deps=deps))
 
 
 # --- guards ---------------------------------------------------------------------------------------------------------

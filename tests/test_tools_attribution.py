@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from memory.layout import RunFolder, read_rows
-from memory.records import Attribution, Comparison, Failure, FailureKind, Outcome, Score, Trial
+from memory.layout import RunFolder
+from memory.records import Attribution, Comparison, Failure, FailureKind, Score, Trial
 from tests import example_run
 from tools.attribution import attributed
 from tools.benchmarks.measures import Mean
 from tools.causes_text import attribution_lines, effect_rows, foresight_rows, prediction_rows, unattributed
+from tools.estimates import compared_files, written
 
 ITEMS = 40
 
@@ -33,25 +34,26 @@ class Run:
     ) -> Trial:
         """The next trial, with these items right."""
         number = len(self.trials) + 1
-        plan = example_run.plan(number, parent, **recipe).model_copy(update={"repeats": repeats})
+        plan = example_run.plan(number, parent, None, **recipe).model_copy(update={"repeats": repeats})
         score = self.score(f"trials/{number}/eval", right)
         made = Trial(plan=plan, decision="inconclusive", arithmetic="", score=score, seconds=1)
         self.trials.append(made)
         return made
 
     def failed(self, kind: FailureKind, parent: int | None, **recipe: object) -> None:
-        plan = example_run.plan(len(self.trials) + 1, parent, **recipe)
+        plan = example_run.plan(len(self.trials) + 1, parent, None, **recipe)
         failure = Failure(kind=kind, node="trainer", message="no")
         self.trials.append(Trial(plan=plan, decision="failed", arithmetic="", failure=failure, seconds=1))
 
     def attribution(self) -> Attribution:
-        def read(score: Score) -> list[Outcome]:
-            return list(read_rows(self.folder.resolve(score.outcomes), Outcome))
+        def compare(ours: Sequence[Score], theirs: Sequence[Score], against: str) -> Comparison:
+            left, right = (tuple(written(self.folder.resolve(one.outcomes)) for one in side) for side in (ours, theirs))
+            return compared_files(Mean("exact"), left, right, against)
 
         baseline = example_run.baseline(self.folder)
         base = self.score("baseline/few", range(10)).model_copy(update={"shots": 5})
         baseline = baseline.model_copy(update={"zero_shot": self.score("baseline/zero", ()), "few_shot": base})
-        return attributed(self.trials, baseline, Mean("exact"), read)
+        return attributed(self.trials, baseline, compare)
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_one_factor_that_changed_gets_the_paired_difference_with_its_interval_an
         ["learning_rate", "+0.300", "[+0.134, +0.437]", "0.00049", "40", "1 → 2", "helped; one comparison, one seed"],
         ["lora_rank", "-0.025", "[-0.104, +0.057]", "1", "40", "2 → 3", "within noise; one comparison, one seed"],
     ]
-    assert effect_rows(found)[0][1] == "untouched model, 5-shot → first recipe"
+    assert effect_rows(found)[0][1] == "untouched model, few-shot → first recipe"
     assert effect_rows(found)[1][1] == "0.001 → 0.003"
     assert unattributed(found) == []
 

@@ -23,18 +23,15 @@ from memory.records import (
     Comparison,
     Contrast,
     Foresight,
-    Outcome,
     Prediction,
     Score,
     Trial,
 )
-from tools.benchmarks.measures import Measure
-from tools.estimates import compared
 from tools.judgement import ALPHA
 from tools.proposers.factors import Recipe, changed, changes_between, following, recipe_of_plan
 
-Read = Callable[[Score], Sequence[Outcome]]
-"""The outcomes behind a score."""
+Compare = Callable[[Sequence[Score], Sequence[Score], str], Comparison]
+"""Compares two recipes on the same items by the run's measure, each over its seeds, and names the second."""
 Reads = Literal["helped", "hurt", "within noise"]
 ASIDE: dict[str, int] = {"seed": 0, "micro_batch": 1, "sequence_len": 16}
 """Settings that are no factor, each with the value that hides it: a seed is a draw, rows in memory at once and room for
@@ -43,11 +40,11 @@ FEWEST_PREDICTIONS = 5
 """A coin gets the signs of five predictions right in 3 % of all cases, those of four in 6 %."""
 
 
-def attributed(trials: Sequence[Trial], baseline: Baseline, measure: Measure, read: Read) -> Attribution:
-    """All of it. `measure` is the run's own; raises what `read` raises."""
+def attributed(trials: Sequence[Trial], baseline: Baseline, compare: Compare) -> Attribution:
+    """All of it. Raises what `compare` raises."""
     predictions = tuple(predicted(trials))
     return Attribution(
-        contrasts=tuple(contrasts(trials, baseline, measure, read)),
+        contrasts=tuple(contrasts(trials, baseline, compare)),
         predictions=predictions,
         foresight=tuple(foresight(predictions)),
     )
@@ -56,10 +53,10 @@ def attributed(trials: Sequence[Trial], baseline: Baseline, measure: Measure, re
 # --- effects ----------------------------------------------------------------------------------------------------------
 
 
-def contrasts(trials: Sequence[Trial], baseline: Baseline, measure: Measure, read: Read) -> Iterator[Contrast]:
+def contrasts(trials: Sequence[Trial], baseline: Baseline, compare: Compare) -> Iterator[Contrast]:
     """Every recipe that was scored against what it grew from, in the order of its first trial."""
     for ours, theirs in pairs(trials):
-        yield contrast(ours, theirs, baseline, measure, read)
+        yield contrast(ours, theirs, baseline, compare)
 
 
 Pair = tuple[list[Trial], list[Trial]]
@@ -77,13 +74,11 @@ def pairs(trials: Sequence[Trial]) -> list[Pair]:
     return [(ours, families[recipes[parent.number]] if parent else []) for ours, parent in parents]
 
 
-def contrast(
-    ours: Sequence[Trial], theirs: Sequence[Trial], baseline: Baseline, measure: Measure, read: Read
-) -> Contrast:
+def contrast(ours: Sequence[Trial], theirs: Sequence[Trial], baseline: Baseline, compare: Compare) -> Contrast:
     """One recipe, over its seeds, against another one, or against the untouched model where there is none."""
     left = [score for trial in ours if (score := trial.score)]
     right = [score for trial in theirs if (score := trial.score)] or [baseline.better]
-    prompt = f"{baseline.better.shots}-shot" if baseline.better.shots else "zero-shot"
+    prompt = "few-shot" if baseline.better.shots else "zero-shot"
     changes, along = [Change(factor="fine-tuning", before=f"untouched model, {prompt}", after="first recipe")], []
     if theirs:
         before, after = plain(theirs[0]), plain(ours[0])
@@ -95,7 +90,7 @@ def contrast(
         against=tuple(trial.number for trial in theirs),
         changes=tuple(changes),
         along=tuple(along),
-        comparison=compared(measure, [read(score) for score in left], [read(score) for score in right], against),
+        comparison=compare(left, right, against),
         apart=tuple(score.oriented - level for score in left),
     )
 
