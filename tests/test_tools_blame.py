@@ -62,7 +62,7 @@ def trial(
         arithmetic="",
         dataset=DatasetCard(
             path="d", sha256="0", rows=100, mean_answer_chars=3, groups=(RowGroup(source="own", rows=100, steps=()),),
-            prompt_chars=lengths,
+            prompt_chars=lengths, answer_chars=Lengths(mean=3, p99=20, longest=20),
         ),
         verdict=Verdict(
             checks=(), step_seconds=1, predicted_seconds=1, tokens=9000, supervised_tokens=tokens, longest_row=90
@@ -230,6 +230,8 @@ def test_questions_longer_than_any_row_that_fail_are_to_blame_on_the_data() -> N
     assert (cause.name, cause.blamed, cause.figure) == ("longer than any row", "data", 0.75)
     assert cause.examples[0] == "v5"
     assert names(blamed([*short, *long], trial(0.9, longest=501))) == []
+    wordy = outcomes((5, RIGHT), (15, ("No", "No", "Yes" * 7, 0.0, "stop")))
+    assert names(blamed([*short, *wordy], trial(0.9))) == ["longer than any row"]
     fine = outcomes((15, RIGHT), (5, WRONG), prompt="?" * 501)
     assert names(blamed([*short, *fine], trial(0.9))) == []
 
@@ -241,6 +243,9 @@ def test_a_loss_that_promises_more_than_the_scoring_of_the_same_rows_blames_the_
     assert (cause.name, cause.blamed, cause.figure) == ("trained answers not given", "evaluation", 0.8557)
     assert names(blamed(half, trial(0.8, train=0.84, losses=low, tokens=1000))) == []
     assert names(blamed(half, trial(train=0.5, losses=low, tokens=6000))) == []
+    sorted_rows = trial(train=0.5, losses=low, tokens=1000)
+    sorted_rows = sorted_rows.model_copy(update={"plan": example_run.plan(1, order="file")})
+    assert names(blamed(half, sorted_rows)) == []
 
 
 def test_what_accounts_for_most_comes_first() -> None:

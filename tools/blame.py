@@ -97,7 +97,8 @@ def begins_gold(outcome: Outcome) -> bool:
 
 
 def trained_answers_not_given(case: Case) -> Iterator[Cause]:
-    """The loss says that trained answers are known, and the scoring of the very rows says that they are not.
+    """The loss says that trained answers are known, and the scoring of the very rows says that they are not. Only where
+    the loss at the end is that of these weights on rows of all kinds, and the outputs are not sampled.
 
     With a mean loss of L nats a token and T supervised tokens a row, an answer's mean log-loss is m = L T. An answer of
     probability above one half is what greedy decoding gives, so by Markov's inequality at least 1 - m / ln 2 of the
@@ -107,8 +108,9 @@ def trained_answers_not_given(case: Case) -> Iterator[Cause]:
     run, verdict, card = trial.training, trial.verdict, trial.dataset
     if train is None or curve is None or run is None or verdict is None or card is None or not train.is_share:
         return
-    if any(snapshot.weights == run.weights for snapshot in run.snapshots) or len(card.groups) > 1:
-        return  # the loss at the end is not that of these weights, or not that of these rows
+    other_weights = any(snapshot.weights == run.weights for snapshot in run.snapshots)
+    if other_weights or len(card.groups) > 1 or trial.plan.training.order == "file" or train.samples > 1:
+        return
     known = 1 - curve.end * verdict.supervised_tokens / card.rows / log(2)
     if verdict.supervised_tokens and train.ci_high < known:
         says = (
@@ -291,18 +293,19 @@ def clearly_more(rate: ClassRate, wrong: int, n: int) -> bool:
 
 
 def longer_than_any_row(case: Case) -> Iterator[Cause]:
-    """Questions longer than any that was trained on, as after a filter on length, are wrong clearly more often."""
+    """Questions with a longer text or gold than any that was trained on, as after a filter on length, are wrong clearly
+    more often."""
     card = case.trial.dataset
-    if card is None or card.prompt_chars is None:
+    if card is None or card.prompt_chars is None or card.answer_chars is None:
         return
-    longest = card.prompt_chars.longest
-    beyond = [outcome for outcome in case.firsts if len(outcome.prompt) > longest]
+    prompt, answer = card.prompt_chars.longest, card.answer_chars.longest
+    beyond = [one for one in case.firsts if len(one.prompt) > prompt or len(one.gold) > answer]
     found = [outcome for outcome in beyond if outcome.score < 1]
     n, wrong = len(case.firsts) - len(beyond), sum(outcome.score < 1 for outcome in case.firsts) - len(found)
     if beyond and clearly_more(ClassRate(name="long", wrong=len(found), n=len(beyond)), wrong, n):
         says = (
-            f"{len(found)} of {len(beyond)} questions longer than any training row ({longest} characters) are wrong, "
-            f"{wrong} of {n} others."
+            f"{len(found)} of {len(beyond)} questions are wrong that are longer than any training row (a question of "
+            f"{prompt} characters, an answer of {answer}), {wrong} of {n} others."
         )
         reason = "the upper end of the others' 95 % interval"
         high, share = wilson(wrong, n).high, (len(found) - len(beyond) * wrong / n) / len(case.firsts)
