@@ -26,11 +26,12 @@ from memory.records import (
 )
 from memory.state import State, incumbent
 from nodes.deps import SHOTS, Deps
-from tools.attribution import attributed
 from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.benchmarks.measures import value_of
 from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
-from tools.blame import blame
+from tools.causes.attribution import attributed
+from tools.causes.blame import blame
+from tools.causes.signs import Case, kind_of
 from tools.data import TrainingRow
 from tools.estimates import compared_files, written
 from tools.judgement import better
@@ -39,7 +40,6 @@ from tools.llm.broker import PATIENCE_SECONDS
 from tools.operators.rows import item_id
 from tools.proposers.llm import LEAST_PATIENCE, PATIENCE_SHARE
 from tools.scoring import Evaluation
-from tools.signs import Case, kind_of
 from tools.statistics import FEWEST_ITEMS, constant_answer
 from tools.training.engine import forget_snapshots
 

@@ -10,8 +10,8 @@ import pytest
 from memory.layout import RunFolder, read_rows
 from memory.records import Blame, Cause, Comparison, ConstantAnswer, Outcome, Score, SealedTest
 from tests import example_run
-from tools.attribution import attributed
 from tools.benchmarks.measures import Mean
+from tools.causes.attribution import attributed
 from tools.estimates import compared_files, written
 from tools.report import RunReport, examples, judge
 from tools.report_text import markdown, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memory.records import Comparison, Score, Trial
-from tools.causes_text import Section, blame_lines, reading_lines, sections
+from tools.causes.text import Section, blame_lines, reading_lines, sections
 from tools.report import RunReport
 
 

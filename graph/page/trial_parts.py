@@ -14,8 +14,8 @@ from memory.layout import RunFolder, read_rows
 from memory.records import Attribution, Comparison, DatasetCard, Lengths, Plan, Score, TrainingRun, Trial, Verdict
 from memory.state import State
 from tools import benchmarks
-from tools.attribution import contrast, pairs
-from tools.causes_text import BLAME_HEAD, EFFECT_HEAD, blame_rows, effect_rows, unattributed
+from tools.causes.attribution import contrast, pairs
+from tools.causes.text import BLAME_HEAD, EFFECT_HEAD, blame_rows, effect_rows, unattributed
 from tools.data import TrainingRow
 from tools.estimates import compared_files, written
 from tools.report_text import bullets, changed, trial_text

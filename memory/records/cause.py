@@ -30,7 +30,7 @@ CauseName = Literal[
     "rare in the rows",
     "longer than any row",
 ]
-"""What rules can find; `tools/blame.py` has them."""
+"""What rules can find; `tools/causes/rules.py` has them."""
 
 
 class Cause(Record):

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from math import log, log2
 
 from memory.records import Trial
+from tools.causes.signs import ENDLESS, UNPARSED
 from tools.proposers.brief import Brief
 from tools.proposers.data_levers import RATE_GAIN, balance, easy_first, further_source, near_copies, own_words
 from tools.proposers.factors import Recipe, changed, shown
 from tools.proposers.history import rows_open, rows_seen, visits_seen
 from tools.proposers.look import WORTHWHILE, Diagnosis, Look
 from tools.proposers.starting_recipe import batch_for, most_epochs, rounded, rows_at_once, size_of
-from tools.signs import ENDLESS, UNPARSED
 
 ROWS_GAIN = 0.17
 """Share of the headroom closed by each doubling of unique rows (our `family_relationships`: 400 x 2 to 1,200 x 1)."""

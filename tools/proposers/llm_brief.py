@@ -12,7 +12,7 @@ from pathlib import Path
 from memory.layout import RunFolder, read_rows
 from memory.records import Outcome, Plan, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
-from tools.causes_text import attribution_lines, blame_lines, reading_lines
+from tools.causes.text import attribution_lines, blame_lines, reading_lines
 from tools.llm.endpoint import CHARS_A_TOKEN
 from tools.llm.prompt import fenced
 from tools.proposers.brief import Brief, Stop

@@ -1,5 +1,5 @@
 """The wrong outputs of a trial, read by a model that is cheaper than the planner: what kinds there are, and what they
-share. It explains; the figures decide (`tools/blame.py`)."""
+share. It explains; the figures decide (`tools/causes/rules.py`)."""
 
 from __future__ import annotations
 

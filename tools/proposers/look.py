@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memory.records import Record
+from tools.causes.signs import Signs
 from tools.proposers.brief import Brief
 from tools.proposers.factors import Recipe, Value, changed, factors, shown
 from tools.proposers.history import rows_seen
-from tools.signs import Signs
 
 WORTHWHILE = 1.25
 """Growth below this factor is not worth a trial."""

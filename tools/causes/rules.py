@@ -1,10 +1,8 @@
-"""What is to blame for what is still wrong in a scored trial: data, training, format or evaluation; rules over its
-figures and its validation outputs.
+"""Rules that find what is wrong in a scored trial, from its figures and its validation outputs.
 
 A rule names the figure, the threshold that it lies beyond and why that is the threshold, and which outputs it accounts
-for at most; what accounts for most comes first. Where no rule fires, the blame is on nothing: what is left is the
-model's capacity or noise. The planner's rules (`tools/proposers/diagnosis.py`) ask what to try next; these ask what is
-wrong, and share their figures (`tools/signs.py`).
+for at most. The planner's rules (`tools/proposers/diagnosis.py`) ask what to try next; these ask what is wrong, and
+share their figures (`tools/causes/signs.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from math import hypot, log
 from statistics import fmean
 
-from memory.records import Blame, Blamed, Cause, CauseName, ClassRate, Outcome, Snapshot, TrainingRun
+from memory.records import Blamed, Cause, CauseName, ClassRate, Outcome, Snapshot, TrainingRun
+from tools.causes.signs import ENDLESS, LABEL_CHARS, OVERFIT, UNPARSED, Case
 from tools.judgement import ALPHA, ErrorName
 from tools.proposers.curves import SPIKE, STILL_FALLING, WILD_SHARE
-from tools.signs import ENDLESS, LABEL_CHARS, OVERFIT, UNPARSED, Case
 from tools.statistics import mcnemar, wilson
 
 WRONG_FORM = 0.02
@@ -30,30 +28,7 @@ PREFERRED = 1.2
 """An answer given so many times as often as it is right is preferred (class-imbalance practice)."""
 RARE = 0.5
 """Of its share of the questions: a kind with less of the training rows is rare there (classes may differ twofold)."""
-MOST_RATES, MOST_EXAMPLES = 12, 5
-
-
-def blame(case: Case) -> Blame:
-    """What is to blame, what accounts for most first; of equals, in the order of RULES."""
-    causes = sorted((cause for rule in RULES for cause in rule(case)), key=lambda cause: -cause.share)
-    first = causes[0] if causes else None
-    return Blame(
-        to=first.blamed if first else "none",
-        says=first.says if first else nothing(case),
-        causes=tuple(causes),
-        rates=case.rates[:MOST_RATES],
-    )
-
-
-def nothing(case: Case) -> str:
-    """The line where no rule fires."""
-    if not case.wrong:
-        return "Every validation output gets the full mark."
-    train = case.trial.train_score
-    left = f"{len(case.wrong)} of {len(case.outcomes)} outputs fall short of the full mark"
-    if case.underfit and case.curve is not None and train is not None:
-        return f"{left}, and so do rows it was trained on ({train.value:.3f}) whose loss has settled: capacity."
-    return f"{left}, and no figure speaks against data, training, format or evaluation: capacity or noise."
+MOST_EXAMPLES, BY_ACCIDENT = 5, "one or two outputs in a hundred have no end by accident"
 
 
 def caused(
@@ -76,8 +51,7 @@ def golds_scored_wrong(case: Case) -> Iterator[Cause]:
     found = [outcome for outcome in case.wrong if outcome.output.strip() == outcome.gold.strip()]
     if found:
         says = f"{len(found)} outputs are the gold itself and do not get the full mark."
-        reason = "a scorer gives its own golds the full mark"
-        yield caused(case, "gold scored wrong", "evaluation", says, len(found), 0, reason, found)
+        yield caused(case, "gold scored wrong", "evaluation", says, len(found), 0, "a gold gets the full mark", found)
 
 
 def limit_too_low(case: Case) -> Iterator[Cause]:
@@ -86,8 +60,7 @@ def limit_too_low(case: Case) -> Iterator[Cause]:
     share = len(found) / len(case.outcomes)
     if share > ENDLESS:
         says = f"{len(found)} of {len(case.outcomes)} outputs were cut by the token limit on their way to the gold."
-        reason = "one or two outputs in a hundred may be cut by accident"
-        yield caused(case, "limit too low", "evaluation", says, share, ENDLESS, reason, found)
+        yield caused(case, "limit too low", "evaluation", says, share, ENDLESS, BY_ACCIDENT, found)
 
 
 def begins_gold(outcome: Outcome) -> bool:
@@ -131,10 +104,9 @@ FORMS: tuple[tuple[ErrorName, CauseName, Blamed, float, str, str], ...] = (
         "hold the right answer in a form that the scorer does not read", "each of them is lost for nothing",
     ),
     (
-        "truncated", "cut at the limit", "format", ENDLESS, "were cut at the token limit before an answer",
-        "one or two outputs in a hundred may be cut by accident",
+        "truncated", "cut at the limit", "format", ENDLESS, "were cut at the token limit before an answer", BY_ACCIDENT,
     ),
-    ("repetition", "loops", "training", ENDLESS, "loop", "one or two outputs in a hundred may loop by accident"),
+    ("repetition", "loops", "training", ENDLESS, "loop", BY_ACCIDENT),
 )  # fmt: skip
 """Class of error, cause, who is to blame, share of outputs from which on, in words, and why from there on."""
 
@@ -208,8 +180,7 @@ def trained_too_long(case: Case) -> Iterator[Cause]:
             f"From step {best[0].step} to {last[0].step} the loss went from {losses[0]:.3f} to {losses[1]:.3f} while "
             f"validation went from {best[1].value:.3f} to {last[1].value:.3f}."
         )
-        reason = "two standard errors of the difference"
-        yield caused(case, "trained too long", "training", says, fall, noise, reason, share=fall)
+        yield caused(case, "trained too long", "training", says, fall, noise, "two standard errors", share=fall)
 
 
 def loss_at(run: TrainingRun, snapshot: Snapshot) -> float:

@@ -11,9 +11,9 @@ import pytest
 from memory.layout import RunFolder
 from memory.records import Attribution, Comparison, Failure, FailureKind, Score, Trial
 from tests import example_run
-from tools.attribution import attributed
 from tools.benchmarks.measures import Mean
-from tools.causes_text import attribution_lines, effect_rows, foresight_rows, prediction_rows, unattributed
+from tools.causes.attribution import attributed
+from tools.causes.text import attribution_lines, effect_rows, foresight_rows, prediction_rows, unattributed
 from tools.estimates import compared_files, written
 
 ITEMS = 40

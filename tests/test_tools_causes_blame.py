@@ -25,9 +25,9 @@ from memory.records import (
 )
 from tests import example_run
 from tests.proposer_world import score, trained
-from tools.blame import blame
-from tools.causes_text import blame_lines, blame_rows
-from tools.signs import Case
+from tools.causes.blame import blame
+from tools.causes.signs import Case
+from tools.causes.text import blame_lines, blame_rows
 
 SETTLED = [2.0 * math.exp(-i / 5) + 0.4 for i in range(60)]
 FALLING = [2.5 - 0.03 * i for i in range(60)]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memory.records import Attribution, Blame, Change, ClassRate, Comparison, Contrast, Foresight, Prediction, Trial
-from tools.attribution import FEWEST_PREDICTIONS, reads
+from tools.causes.attribution import FEWEST_PREDICTIONS, reads
+from tools.causes.signs import LABEL_CHARS
 from tools.report import RunReport
-from tools.signs import LABEL_CHARS
 
 EFFECTS, EXPECTATIONS, WRONG = "What each change did", "What was expected", "What is still wrong"
 EFFECTS_SAY = (
