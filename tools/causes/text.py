@@ -19,12 +19,13 @@ EFFECTS_SAY = (
 )
 EXPECTATIONS_SAY = (
     "What each plan expected against the incumbent of its moment, and what was measured. A repeat under another seed "
-    "expects what was measured before and is left out. “No change” is the error of expecting nothing, ever."
+    "expects what was measured before and is left out. “No change” is the error of expecting nothing, ever; "
+    "the bias is how much too much was hoped for on average."
 )
 BLAME_SAYS = "By rules over the figures and the validation outputs of each trial; none where no rule finds a cause."
 EFFECT_HEAD = ("factor", "change", "effect", "95 % interval", "p", "items", "trials", "reads")
 PREDICTION_HEAD = ("", "planned by", "expected", "measured", "95 % interval", "n", "against", "interval holds it")
-FORESIGHT_HEAD = ("planned by", "n", "mean error", "of “no change”", "bias", "sign right", "interval holds it")
+FORESIGHT_HEAD = ("planned by", "n", "mean absolute error", "of “no change”", "bias", "sign right", "interval holds it")
 BLAME_HEAD = ("", "to blame", "why", "accounts for at most", "beyond", "for example")
 EXAMPLE_HEAD = ("wrong output", "cause", "question", "output")
 SHOWN_RATES = 5
