@@ -90,8 +90,7 @@ def trained_answers_not_given(case: Case) -> Iterator[Cause]:
             f"The loss of {curve.end:.3f} says that at least {known:.0%} of the trained rows are answered right; "
             f"asked, the model gets {train.value:.3f} on them (n={train.n})."
         )
-        reason = "what the loss promises lies above the 95 % interval of what was scored"
-        share = known - train.value
+        reason, share = "the upper end of the 95 % interval of what was scored", known - train.value
         yield caused(case, "trained answers not given", "evaluation", says, known, train.ci_high, reason, share=share)
 
 
@@ -103,9 +102,7 @@ FORMS: tuple[tuple[ErrorName, CauseName, Blamed, float, str, str], ...] = (
         "right answer, wrong format", "wrong form", "format", WRONG_FORM,
         "hold the right answer in a form that the scorer does not read", "each of them is lost for nothing",
     ),
-    (
-        "truncated", "cut at the limit", "format", ENDLESS, "were cut at the token limit before an answer", BY_ACCIDENT,
-    ),
+    ("truncated", "cut at the limit", "format", ENDLESS, "were cut at the token limit", BY_ACCIDENT),
     ("repetition", "loops", "training", ENDLESS, "loop", BY_ACCIDENT),
 )  # fmt: skip
 """Class of error, cause, who is to blame, share of outputs from which on, in words, and why from there on."""
@@ -252,7 +249,7 @@ def rare_in_the_rows(case: Case) -> Iterator[Cause]:
             f"{rate.wrong} of {rate.n} questions of kind {rate.name[:LABEL_CHARS]!r} are wrong, {wrong - rate.wrong} "
             f"of {total - rate.n} others; it has {kept:.0%} of the training rows and {asked:.0%} of the questions."
         )
-        reason = "half of its share: classes may differ twofold; the 95 % intervals of the two rates are apart"
+        reason = "classes may differ twofold; the 95 % intervals of the two rates are apart"
         found = [one for one in case.firsts if one.score < 1 and case.kind_of(one) == rate.name]
         share = (rate.wrong - rate.n * (wrong - rate.wrong) / (total - rate.n)) / total
         yield caused(case, "rare in the rows", "data", says, kept / asked, RARE, reason, found, share)
@@ -279,8 +276,8 @@ def longer_than_any_row(case: Case) -> Iterator[Cause]:
             f"{prompt} characters, an answer of {answer}), {wrong} of {n} others."
         )
         reason = "the upper end of the others' 95 % interval"
-        high, share = wilson(wrong, n).high, (len(found) - len(beyond) * wrong / n) / len(case.firsts)
-        rate = len(found) / len(beyond)
+        high, rate = wilson(wrong, n).high, len(found) / len(beyond)
+        share = (len(found) - len(beyond) * wrong / n) / len(case.firsts)
         yield caused(case, "longer than any row", "data", says, rate, high, reason, found, share)
 
 
