@@ -12,6 +12,7 @@ from memory.records import TRANSFORM, Transform
 from tools.operators.rehearsal import Job, RowError, worked_off
 from tools.operators.rows import Kept, Row, Supplies, Value, Workroom, dropped, lost, variant_id
 from tools.operators.words import digest_of
+from tools.sandbox.isolation import Isolation
 from tools.sandbox.sandbox import Limits, Sandbox, SandboxError
 
 LIMITS = Limits(seconds=10.0, cpu_seconds=5)
@@ -68,10 +69,10 @@ def transform(operator: Transform, rows: list[Row], supplies: Supplies, step: st
     )
 
 
-def sandbox_of(operator: Transform, work: Workroom) -> Sandbox:
-    """The walls around it. Raises TrialError CONFIG where this machine has none that are strong enough."""
+def sandbox_of(operator: Transform, work: Workroom, walls: Isolation | None = None) -> Sandbox:
+    """The walls around it, by default the machine's best. Raises TrialError CONFIG where they are not strong enough."""
     try:
-        return Sandbox(operator.code, TRANSFORM, need=work.sandbox, limits=LIMITS)
+        return Sandbox(operator.code, TRANSFORM, need=work.sandbox, walls=walls, limits=LIMITS)
     except SetupError as error:
         raise TrialError("CONFIG", error.message, f"{error.way_out}, {WEAK_WAY_OUT}") from error
 

@@ -26,6 +26,10 @@ MOST_FAILED = 0.2
 """Share of calls that may fail, of the rehearsal and of the whole; more is the step's fault and not the rows'."""
 
 
+CAUTION = 2.0
+"""Times what the first call of a rehearsal cost: what the others may cost each, until it is known."""
+
+
 class RowError(Exception):
     """Nothing came of one row. `reason` is what is counted; the message names the row."""
 
@@ -119,8 +123,8 @@ def _tried(job: Job[U, R], few: list[int]) -> tuple[dict[int, R | RowError], tup
     done: dict[int, R | RowError] = {}
     for place, result in _worked(job, few[:1]):
         done[place] = result
-    first = time.monotonic() - began
-    for place, result in _worked(job, few[1:]):
+    first, paid = time.monotonic() - began, job.meter.spent_usd - spent if job.meter else 0.0
+    for place, result in _worked(job, few[1:], CAUTION * paid * (len(few) - 1)):
         done[place] = result
     seconds = time.monotonic() - began
     pace = (seconds - first) / (len(few) - 1) if len(few) > 1 else first
@@ -155,8 +159,9 @@ def _refuse(job: Job[U, R], rehearsal: Rehearsal, room: Room) -> None:
     if rehearsal.came == 0:
         raise _refused("DATA", rehearsal, "no row came out of it", "Change the step, or leave it out.")
     money, ahead = money_left(job), _ahead((rehearsal,))
-    if money is not None and ahead > money:
-        raise _refused("BUDGET", rehearsal, f"${money:.4f} are left", "Ask for fewer rows, or raise --budget-usd.")
+    if money is not None and ahead and ahead + (job.most_dollars or 0.0) > money:
+        why = f"${money:.4f} are left, and a call has to be able to cost ${job.most_dollars or 0.0:.4f}"
+        raise _refused("BUDGET", rehearsal, why, "Ask for fewer rows, or raise --budget-usd.")
     seconds, left = rehearsal.whole_seconds - rehearsal.seconds, room.seconds_left()
     if seconds > max(0.0, left):
         raise _refused("BUDGET", rehearsal, f"{max(0.0, left):.0f} s are left for data", "Ask for fewer rows.")
@@ -173,7 +178,7 @@ def _ahead(rehearsals: Iterable[Rehearsal]) -> float:
 
 def _worked(job: Job[U, R], places: Sequence[int], ahead: float = 0.0) -> Iterator[tuple[int, R | RowError]]:
     """The units at these places, one result after the other. A call reserves the most that it can cost, so that fewer
-    are on their way where money is short; `ahead` is what they will come to."""
+    are on their way where money is short; `ahead` is what all of them will come to."""
 
     def attempt(place: int) -> R | RowError:
         try:

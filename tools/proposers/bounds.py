@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+
 from memory.records import Transform
 from tools.proposers.brief import Brief
 from tools.proposers.factors import THOUGHT, Recipe, Value, changed, factors, shown
@@ -52,20 +54,13 @@ def _refuse_without_means(brief: Brief, recipe: Recipe) -> None:
 
 def _within_cap(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Recipe:
     """Rows that are written anew count under the person's cap of rows, too."""
-    cap = brief.task.sample_cap
-    if cap is None or not recipe.data.synthesised or recipe.rows + recipe.data.synthesised <= cap:
+    cap, new = brief.task.sample_cap, recipe.data.synthesised
+    if cap is None or not new or recipe.rows + new <= cap:
         return recipe
     reasons["rows"] = f"{cap} rows are allowed, those that are written anew among them"
-    return _with_all_rows(recipe, cap, reasons["rows"])
-
-
-def _with_all_rows(recipe: Recipe, most: int, why: str) -> Recipe:
-    """At most so many rows, those that are written anew among them: fewer of the training split. Raises RefusedError
-    where none of it would be left."""
-    new = recipe.data.synthesised
-    if new and most <= new:
-        raise RefusedError(f"{why}: {new} new rows are too many.")
-    return changed(recipe, rows=min(recipe.rows, max(1, most - new)))
+    if new >= cap:
+        raise RefusedError(f"{reasons['rows']}: {new} new rows are too many.")
+    return changed(recipe, rows=cap - new)
 
 
 def _same_adapter(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Recipe:
@@ -80,17 +75,33 @@ def _same_adapter(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Reci
 
 
 def _within_time(brief: Brief, recipe: Recipe, reasons: dict[str, str]) -> Recipe:
-    """Fewer rows where the training does not fit the time left, and one epoch where that leaves too few of them."""
-    data_seconds = brief.sampling_seconds(recipe.data)
-    room = max(0.0, brief.training_room - data_seconds)
-    visits = brief.row_visits(room, recipe.training)
-    if recipe.visits <= visits:
+    """Fewer rows where data and training do not fit the time left, and one epoch where that leaves too few of them."""
+    if _fits(brief, recipe):
         return recipe
+    fewer = _fewer_rows(brief, recipe)
+    data_seconds = brief.sampling_seconds(fewer.data)
     beside = f" beside {data_seconds:.0f} s for its data" if data_seconds else ""
-    why = f"{room:.0f} s are left for training{beside}"
-    if visits < FEWEST_VISITS:
+    why = f"{max(0.0, brief.training_room - data_seconds):.0f} s are left for training{beside}"
+    visits = _visits_left(brief, fewer)
+    if visits < FEWEST_VISITS or not _fits(brief, fewer):
         raise RefusedError(f"{why}, which is less than {FEWEST_VISITS} rows take with these settings.")
     if visits / recipe.training.epochs < FEWEST_VISITS and recipe.training.epochs > 1:
-        recipe, reasons["epochs"] = changed(recipe, epochs=1.0), why
+        fewer, reasons["epochs"] = _fewer_rows(brief, changed(recipe, epochs=1.0)), why
     reasons["rows"] = why
-    return _with_all_rows(recipe, int(visits / recipe.training.epochs), why)
+    return fewer
+
+
+def _fewer_rows(brief: Brief, recipe: Recipe) -> Recipe:
+    """As many rows of the training split as fit, or one; what is written anew stays."""
+    most = bisect(range(1, recipe.rows + 1), False, key=lambda rows: not _fits(brief, changed(recipe, rows=rows)))
+    return changed(recipe, rows=max(1, most))
+
+
+def _fits(brief: Brief, recipe: Recipe) -> bool:
+    return recipe.visits <= _visits_left(brief, recipe)
+
+
+def _visits_left(brief: Brief, recipe: Recipe) -> int:
+    """Rows, each epoch counted, that fit the time which is left beside the making of its data."""
+    room = max(0.0, brief.training_room - brief.sampling_seconds(recipe.data))
+    return brief.row_visits(room, recipe.training)
