@@ -21,7 +21,7 @@ class Filter(Record):
     kind: Literal["filter"] = "filter"
     where: str
     """A DuckDB expression over `prompt, answer, source, prompt_chars, answer_chars`, the benchmark's own columns, and
-    `pass_rate` where it was measured before."""
+    `pass_rate` and `judged` where those were measured before. It runs in an empty database that can reach nothing."""
 
 
 class MapTemplate(Record):

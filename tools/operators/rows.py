@@ -133,14 +133,14 @@ def dropped(reason: str, rows: Sequence[Row]) -> tuple[Dropped, ...]:
     return (Dropped(reason=reason, rows=len(rows), examples=quotes),)
 
 
-def lost(errors: Sequence[RowError], rows: int = 1) -> tuple[Dropped, ...]:
-    """The note on rows of which nothing came, so many for each error, by reason; an example says what happened at which
+def lost(errors: Sequence[RowError]) -> tuple[Dropped, ...]:
+    """The note on rows of which nothing came, one for each error, by reason; an example says what happened at which
     row."""
     by_reason: dict[str, list[str]] = {}
     for error in errors:
         by_reason.setdefault(error.reason, []).append(str(error))
     return tuple(
-        Dropped(reason=reason, rows=len(said) * rows, examples=tuple(said[:EXAMPLES]))
+        Dropped(reason=reason, rows=len(said), examples=tuple(dict.fromkeys(said))[:EXAMPLES])
         for reason, said in by_reason.items()
     )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from pydantic import Field
 
 from memory.errors import TrialError
 from memory.records import Record, Synthesise
+from tools.llm.endpoint import CHARS_A_TOKEN
 from tools.llm.prompt import fenced
 from tools.operators.duplicates import without_held_out
 from tools.operators.rehearsal import RowError
@@ -20,6 +22,8 @@ SOURCE = "synthesised"
 """What such rows name as their source."""
 A_CALL = 5
 """Rows that one call asks for: with more of them the later ones repeat the earlier."""
+FILLED = 0.5
+"""Share of the room for an answer that rows may fill; the rest is for reasoning, JSON, and rows longer than usual."""
 
 
 class NewRow(Record):
@@ -38,8 +42,10 @@ class NewRows(Record):
 def synthesise(operator: Synthesise, rows: list[Row], supplies: Supplies, step: str) -> Kept:
     """The rows, and behind them the new ones whose question is not there yet."""
     writers, work = supplies.language_models(step)
-    shown = _shown(operator, rows, step)
-    calls = [_call(operator, number, some, writers, work) for number, some in enumerate(shown)]
+    own = sorted((row for row in rows if row.item is not None), key=lambda row: rank(row, operator.seed))
+    if not own:
+        raise TrialError("DATA", f"{step}: no row of the benchmark is there to be shown", "Loosen what is before it.")
+    calls = list(_calls(operator, own, writers, work))
     done = writers.answers(
         NewRows,
         calls,
@@ -47,36 +53,34 @@ def synthesise(operator: Synthesise, rows: list[Row], supplies: Supplies, step: 
         model=operator.model,
         step=step,
         room=work.room,
-        came=lambda _, answer: len(answer.rows),
+        came=lambda call, answer: min(call.rows, len(answer.rows)),
     )
-    digest, model = writers.digest("synthesise", operator.prompt), writers.pools[operator.model].model
-    words = f"{step} ({model}, prompt {digest})"
     new: list[Row] = []
-    for number, (call, answer) in enumerate(zip(calls, done.results, strict=True)):
-        origin = f"written by {model}, prompt {digest}, shown {call.about}"
-        for place, row in enumerate(answer.rows if isinstance(answer, NewRows) else ()):
-            name = f"{SOURCE}:{digest[:6]}-{operator.seed}-{number * A_CALL + place + 1}"
-            made = Row(name, row.prompt, row.answer, SOURCE, {}, answered_by="writer", origin=origin)
-            new.append(made.passed(words))
-    kept = _distinct(new[: operator.rows], rows, work.benchmark.closed_answers)
-    failed = lost([each for each in done.results if isinstance(each, RowError)], A_CALL)
+    failed: list[RowError] = []
+    for call, answer in zip(calls, done.results, strict=True):
+        if isinstance(answer, RowError):
+            failed += [answer] * call.rows
+        else:
+            new += _rows(operator, call, answer, writers, step, len(new))
+    kept = _distinct(new, rows, work.benchmark.closed_answers)
     clean = without_held_out(kept.rows, work.held_out)
-    return Kept([*rows, *clean.rows], (*failed, *kept.dropped, *clean.dropped), rehearsals=done.rehearsals)
+    gone = (*lost(failed), *kept.dropped, *clean.dropped)
+    return Kept([*rows, *clean.rows], gone, rehearsals=done.rehearsals)
 
 
-def _shown(operator: Synthesise, rows: Sequence[Row], step: str) -> list[list[Row]]:
-    """The rows of the training split that each call is shown: all in turn, so that no two calls are alike."""
-    own = sorted((row for row in rows if row.item is not None), key=lambda row: rank(row, operator.seed))
-    if not own:
-        raise TrialError("DATA", f"{step}: no row of the benchmark is there to be shown", "Loosen what is before it.")
-    calls, shots = math.ceil(operator.rows / A_CALL), min(operator.shots, len(own))
-    return [[own[(call * shots + place) % len(own)] for place in range(shots)] for call in range(calls)]
+def _calls(operator: Synthesise, own: Sequence[Row], writers: Writers, work: Workroom) -> Iterator[Call]:
+    """The calls, each shown other rows of the training split, so that no two are alike. Of long rows a call asks for
+    fewer, as its answer has only so much room."""
+    room = writers.pools[operator.model].answer_tokens * CHARS_A_TOKEN * FILLED
+    a_call = max(1, min(A_CALL, int(room / fmean(len(row.prompt) + len(row.answer) for row in own))))
+    shots = min(operator.shots, len(own))
+    for number in range(math.ceil(operator.rows / a_call)):
+        shown = [own[(number * shots + place) % len(own)] for place in range(shots)]
+        yield _call(operator, number, min(a_call, operator.rows - number * a_call), shown, writers, work)
 
 
-def _call(operator: Synthesise, number: int, shown: list[Row], writers: Writers, work: Workroom) -> Call:
+def _call(operator: Synthesise, number: int, count: int, shown: list[Row], writers: Writers, work: Workroom) -> Call:
     """One call, with fewer examples where they do not fit the model's window."""
-    endpoint = writers.pools[operator.model]
-    count = min(A_CALL, operator.rows - number * A_CALL)
     closed = work.benchmark.closed_answers
     answers = f"Each answer is one of: {', '.join(map(repr, closed))}." if closed else ""
     while True:
@@ -90,9 +94,20 @@ def _call(operator: Synthesise, number: int, shown: list[Row], writers: Writers,
             answers=answers,
             examples=examples,
         )
-        if len(prompt) <= endpoint.prompt_chars or len(shown) == 1:
+        if len(prompt) <= writers.pools[operator.model].prompt_chars or len(shown) == 1:
             return Call(", ".join(row.id for row in shown), prompt, count)
         shown = shown[:-1]
+
+
+def _rows(operator: Synthesise, call: Call, answer: NewRows, writers: Writers, step: str, before: int) -> list[Row]:
+    """The rows of one answer, at most as many as were asked for; `before` is how many earlier answers gave."""
+    digest, model = writers.digest("synthesise", operator.prompt), writers.pools[operator.model].model
+    made = Row("", "", "", SOURCE, {}, answered_by="writer", steps=(f"{step} ({model}, prompt {digest})",))
+    made = replace(made, origin=f"written by {model}, prompt {digest}, shown {call.about}")
+    return [
+        replace(made, id=f"{SOURCE}:{digest[:6]}-{operator.seed}-{place}", prompt=row.prompt, answer=row.answer)
+        for place, row in enumerate(answer.rows[: call.rows], before + 1)
+    ]
 
 
 def _distinct(new: Sequence[Row], rows: Sequence[Row], closed: tuple[str, ...] | None) -> Kept:
