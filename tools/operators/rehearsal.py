@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -24,7 +24,6 @@ REHEARSED = 20
 """Rows of a rehearsal: enough to see a prompt or a function fail, and to tell a cost to about a tenth."""
 MOST_FAILED = 0.2
 """Share of calls that may fail, of the rehearsal and of the whole; more is the step's fault and not the rows'."""
-
 
 CAUTION = 2.0
 """Times what the first call of a rehearsal cost: what the others may cost each, until it is known."""
@@ -90,18 +89,20 @@ def worked_off(job: Job[U, R], room: Room) -> Done[R]:
     done: dict[int, R | RowError] = {}
     rehearsals: tuple[Rehearsal, ...] = ()
     if few := spread(new, math.ceil(REHEARSED / job.rows(job.units[new[0]])) if new else 1):
-        done, pace = _tried(job, few)
-        rehearsal = _measured(job, done, pace, new)
+        done, took = _tried(job, few)
+        rehearsal = _measured(job, done, took, new)
         rehearsals = (rehearsal,)
         room.rehearsed(rehearsal)
         _refuse(job, rehearsal, room)
-    ahead = _ahead(rehearsals)
-    for place, result in _worked(job, [n for n in range(len(job.units)) if n not in done], ahead):
-        done[place] = result
-        failed = [each for each in done.values() if isinstance(each, RowError)]
-        if len(failed) > MOST_FAILED * len(job.units):
-            raise TrialError("DATA", f"{job.step}: {len(failed)} of {len(done)} calls failed; the first: {failed[0]}")
-        room.progress(job.step, len(done), len(job.units))
+    failed = sum(isinstance(each, RowError) for each in done.values())
+    rest = _worked(job, [place for place in range(len(job.units)) if place not in done], _ahead(rehearsals))
+    with closing(rest) as results:
+        for place, result in results:
+            done[place] = result
+            failed += isinstance(result, RowError)
+            if failed > MOST_FAILED * len(job.units):
+                raise TrialError("DATA", f"{job.step}: {failed} of {len(done)} calls failed; the last: {result}")
+            room.progress(job.step, len(done), len(job.units))
     return Done([done[place] for place in range(len(job.units))], rehearsals)
 
 
@@ -116,9 +117,17 @@ def money_left(job: Job[U, R]) -> float | None:
     return None if job.meter is None or job.meter.budget_usd is None else job.meter.budget_usd - job.meter.spent_usd
 
 
-def _tried(job: Job[U, R], few: list[int]) -> tuple[dict[int, R | RowError], tuple[float, float, float]]:
-    """The results of a rehearsal; its seconds and dollars, and the seconds of a unit. The first unit, which may bring
-    up a server, is not part of the pace."""
+class _Took(NamedTuple):
+    """What a rehearsal took."""
+
+    seconds: float
+    dollars: float
+    unit_seconds: float
+    """Seconds a unit, the first left out: it may bring up a server."""
+
+
+def _tried(job: Job[U, R], few: list[int]) -> tuple[dict[int, R | RowError], _Took]:
+    """The results of a rehearsal, and what it took."""
     began, spent = time.monotonic(), job.meter.spent_usd if job.meter else 0.0
     done: dict[int, R | RowError] = {}
     for place, result in _worked(job, few[:1]):
@@ -127,14 +136,11 @@ def _tried(job: Job[U, R], few: list[int]) -> tuple[dict[int, R | RowError], tup
     for place, result in _worked(job, few[1:], CAUTION * paid * (len(few) - 1)):
         done[place] = result
     seconds = time.monotonic() - began
-    pace = (seconds - first) / (len(few) - 1) if len(few) > 1 else first
-    return done, (seconds, (job.meter.spent_usd if job.meter else 0.0) - spent, pace)
+    unit_seconds = (seconds - first) / (len(few) - 1) if len(few) > 1 else first
+    return done, _Took(seconds, (job.meter.spent_usd if job.meter else 0.0) - spent, unit_seconds)
 
 
-def _measured(
-    job: Job[U, R], done: dict[int, R | RowError], pace: tuple[float, float, float], new: Sequence[int]
-) -> Rehearsal:
-    seconds, dollars, unit_seconds = pace
+def _measured(job: Job[U, R], done: dict[int, R | RowError], took: _Took, new: Sequence[int]) -> Rehearsal:
     failures = [each for each in done.values() if isinstance(each, RowError)]
     known = job.most_dollars is not None
     return Rehearsal(
@@ -144,11 +150,11 @@ def _measured(
         came=sum(job.came(each) for each in done.values() if not isinstance(each, RowError)),
         failed=len(failures),
         first_failure=str(failures[0]) if failures else "",
-        seconds=round(seconds, 3),
-        dollars=dollars if known else None,
+        seconds=round(took.seconds, 3),
+        dollars=took.dollars if known else None,
         whole_rows=sum(job.rows(job.units[place]) for place in new),
-        whole_seconds=round(seconds + unit_seconds * (len(new) - len(done)), 1),
-        whole_dollars=dollars * len(new) / len(done) if known else None,
+        whole_seconds=round(took.seconds + took.unit_seconds * (len(new) - len(done)), 1),
+        whole_dollars=took.dollars * len(new) / len(done) if known else None,
     )
 
 
@@ -176,7 +182,9 @@ def _ahead(rehearsals: Iterable[Rehearsal]) -> float:
     return sum((each.whole_dollars or 0.0) - (each.dollars or 0.0) for each in rehearsals)
 
 
-def _worked(job: Job[U, R], places: Sequence[int], ahead: float = 0.0) -> Iterator[tuple[int, R | RowError]]:
+def _worked(
+    job: Job[U, R], places: Sequence[int], ahead: float = 0.0
+) -> Generator[tuple[int, R | RowError], None, None]:
     """The units at these places, one result after the other. A call reserves the most that it can cost, so that fewer
     are on their way where money is short; `ahead` is what all of them will come to."""
 

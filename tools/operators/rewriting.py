@@ -73,6 +73,8 @@ def _accepts(benchmark: Benchmark, row: Row, answer: Record) -> bool:
     """Whether the scorer gives the full mark to the answer as it will be trained or, for a new question, as the model
     gave it."""
     assert isinstance(answer, NewAnswer | NewQuestion) and row.item is not None
+    if isinstance(answer, NewQuestion) and not answer.question.strip():
+        return False
     return benchmark.grade(answer.answer, row.item).score >= 1
 
 
