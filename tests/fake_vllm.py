@@ -89,7 +89,7 @@ class Model:
 
 def filled_in(form: str) -> dict[str, Any]:
     """What the model says where it is asked to fill in a form: the same at any time."""
-    text = os.environ.get(f"FAKE_VLLM_{form.upper()}", os.environ["FAKE_VLLM_PLAN"])
+    text = os.environ.get(f"FAKE_VLLM_{form.upper()}") or os.environ["FAKE_VLLM_PLAN"]
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
     return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}

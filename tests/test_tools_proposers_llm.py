@@ -38,16 +38,16 @@ from tools.benchmarks import BENCHMARKS
 from tools.llm.broker import Broker
 from tools.llm.endpoint import CHARS_A_TOKEN, Endpoint
 from tools.llm.meter import Meter
-from tools.llm.prompt import form_text
+from tools.llm.prompt import form_text, schema_of
 from tools.proposers import search
 from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import factors
 from tools.proposers.history import recipe_of
-from tools.proposers.llm import GIVEN_UP, LanguagePlanner
+from tools.proposers.llm import GIVEN_UP, LanguagePlanner, not_asked
 from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_form import DATA_STEPS, ProposedPlan
 from tools.proposers.llm_plan import plan_of
 
 TEMPLATE = "Plan. {{ form }} {{ brief }}"
@@ -175,6 +175,17 @@ def test_the_data_can_be_changed_by_steps_that_language_models_write() -> None:
     again = planned(world.brief(), parent=2, judge="is it short?", data_model="strong")
     assert [type(operator) for operator in again.data.operators] == kinds
     assert again.data.operators[-1] == Judge(rubric="is it short?", model="strong")
+
+
+def test_a_very_small_model_that_plans_for_itself_is_not_asked_for_code(world: World) -> None:
+    brief = world.brief()
+    itself, other = Endpoint("local", "", socket=lambda: Path("s")), Endpoint("clever", "")
+    large = brief.model_copy(update={"model": brief.model.model_copy(update={"parameters": 7 * 10**9})})
+    assert not_asked(itself, brief) == DATA_STEPS
+    assert ProposedPlan.model_fields.keys() >= DATA_STEPS
+    assert not not_asked(other, brief) and not not_asked(itself, large)
+    assert "transform" not in schema_of(ProposedPlan, DATA_STEPS)["properties"]
+    assert "transform" not in form_text(ProposedPlan, DATA_STEPS)
 
 
 def test_what_the_run_has_no_means_for_is_refused(world: World) -> None:

@@ -143,15 +143,17 @@ def read_items_of(stem: Path) -> list[Item]:
 
 
 def test_the_model_that_is_tuned_writes_rows_for_itself(runs: Runs) -> None:
-    plan = json.dumps({**FIRST["text"], "rows": 60, "synthesise": "more", "synthesise_rows": 5})
     rows = json.dumps({"rows": [{"prompt": "Spell abc backward", "answer": "cba"}]})
-    asked = {"FAKE_VLLM_PLAN": plan, "FAKE_VLLM_NEWROWS": rows}
-    runs.call(*START[:-2], "1", "--plain", "--planner-model", "local", **asked)
+    planned = says(learning_rate=7e-4, rows=60, synthesise="more", synthesise_rows=5)
+    with playing(planned) as (url, script):
+        own = (*START[:-2], "1", "--plain", "--planner-model", "clever", "--strong-model", "local")
+        runs.call(*own, FAKE_VLLM_NEWROWS=rows, **access(url))
     (folder,) = runs.folders()
     (trial,) = read_state(folder)["trials"]
     assert trial.dataset is not None
     assert {group.source: group.rows for group in trial.dataset.groups} == {"spell_backward": 60, "synthesised": 1}
     assert trial.score is not None
+    assert len(script.asked) == 1
     report = json.loads((folder.root / "report.json").read_text())
     assert report["budget"]["server_starts"] == 1
 

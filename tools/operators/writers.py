@@ -12,7 +12,7 @@ from memory.errors import ModelError, TrialError
 from memory.records import Pool, Record
 from tools.llm.broker import AT_ONCE, Broker, Question
 from tools.llm.endpoint import Endpoint, Message
-from tools.llm.prompt import form_text, rendered
+from tools.llm.prompt import form_text, rendered, schema_of
 from tools.llm.typed import ask_for
 from tools.operators.rehearsal import Done, Job, Room, RowError, worked_off
 
@@ -73,7 +73,7 @@ class Writers:
     ) -> Done[A]:
         """An answer to each call, a few as a rehearsal; `came(call, answer)` is how many rows of it are of use. Raises
         TrialError (`worked_off`; ENV where the model cannot be asked) and ServerError."""
-        endpoint, schema = self.pools[model], kind.model_json_schema()
+        endpoint, schema = self.pools[model], schema_of(kind)
 
         def question(call: Call) -> Question:
             return Question(endpoint, (Message(role="user", content=call.prompt),), schema, purpose)

@@ -85,3 +85,7 @@ SETTINGS = (
     "warmup_ratio", "schedule", "weight_decay", "balance", "curriculum", "filter",
 )  # fmt: skip
 """Fields of the form that are factors of a recipe."""
+DATA_STEPS = frozenset(
+    {"synthesise", "synthesise_rows", "rewrite", "rewrite_field", "judge", "data_model", "transform"}
+)
+"""Fields of the form that are instructions and code."""
