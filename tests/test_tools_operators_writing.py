@@ -73,6 +73,16 @@ def test_new_rows_stand_behind_the_old_with_model_prompt_and_what_it_was_shown(t
     assert len(set(asked(script))) == 4
 
 
+def test_a_model_that_copies_its_examples_is_found_out_in_the_rehearsal(tmp_path: Path) -> None:
+    copied = says({"rows": [{"prompt": ROWS[0].prompt, "answer": ROWS[0].answer}]})
+    with playing(copied) as (url, script):
+        error = failure(workroom(tmp_path, url), Synthesise(prompt="more", rows=500))
+    assert error.kind == "DATA"
+    assert "no row came out of it: rehearsal of synthesise 500 rows" in error.message
+    assert "20 rows in, 0 out" in error.message
+    assert len(script.asked) == 4
+
+
 def test_what_a_model_writes_of_held_out_text_is_dropped_before_anybody_reads_it(tmp_path: Path) -> None:
     held = items(60)[45]
 

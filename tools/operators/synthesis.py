@@ -45,7 +45,7 @@ def synthesise(operator: Synthesise, rows: list[Row], supplies: Supplies, step: 
     own = sorted((row for row in rows if row.item is not None), key=lambda row: rank(row, operator.seed))
     if not own:
         raise TrialError("DATA", f"{step}: no row of the benchmark is there to be shown", "Loosen what is before it.")
-    calls = list(_calls(operator, own, writers, work))
+    calls, there = list(_calls(operator, own, writers, work)), {folded(row.prompt) for row in rows}
     done = writers.answers(
         NewRows,
         calls,
@@ -53,7 +53,7 @@ def synthesise(operator: Synthesise, rows: list[Row], supplies: Supplies, step: 
         model=operator.model,
         step=step,
         room=work.room,
-        came=lambda call, answer: min(call.rows, len(answer.rows)),
+        came=lambda call, answer: sum(folded(row.prompt) not in there for row in answer.rows[: call.rows]),
     )
     new: list[Row] = []
     failed: list[RowError] = []
