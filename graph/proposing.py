@@ -54,12 +54,12 @@ class Desk:
 
 
 def broker_of(task: Task, desk: Desk) -> Broker:
-    """Through whom all language models of the run are asked."""
+    """Who asks the run's models, whoever wants to know: all calls count against one budget."""
     meter = Meter(desk.folder.llm, task.planning.budget_usd)
     return Broker(desk.folder.llm, meter, heard_by(desk, meter))
 
 
-def writers_of(task: Task, access: Access, broker: Broker, desk: Desk) -> Writers | None:
+def writers_of(task: Task, access: Access, desk: Desk, broker: Broker) -> Writers | None:
     """The language models that write and judge rows; None where search plans."""
     planning = task.planning
     if planning.planner == "search":
@@ -69,7 +69,7 @@ def writers_of(task: Task, access: Access, broker: Broker, desk: Desk) -> Writer
     return Writers(broker, {"strong": strong, "weak": weak}, {name: template(name) for name in PURPOSES})
 
 
-def proposer_of(task: Task, access: Access, net: Propose, broker: Broker, desk: Desk) -> Propose:
+def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Broker) -> Propose:
     """`net`, or a language model with it as the safety net. Says who plans. Raises InputError where a key is
     missing."""
     planning = task.planning

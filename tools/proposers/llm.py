@@ -119,7 +119,7 @@ class LanguagePlanner:
     def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan:
         asked = [Message(role="user", content=prompt)]
         left_out = not_asked(endpoint, brief)
-        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief), left_out)
+        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief), without=left_out)
 
 
 def not_asked(endpoint: Endpoint, brief: Brief) -> Collection[str]:
