@@ -2,7 +2,7 @@
 
 from memory.records.attribution import Attribution, Contrast, Foresight, Prediction
 from memory.records.cause import Blame, Blamed, Cause, CauseName, ClassRate, OutputClass, Reading
-from memory.records.dataset import DatasetCard, Dropped, Lengths, RowGroup
+from memory.records.dataset import DatasetCard, Dropped, Lengths, Rehearsal, RowGroup
 from memory.records.metric import (
     ExactMatch,
     JsonFields,
@@ -15,18 +15,25 @@ from memory.records.metric import (
     TokenF1,
 )
 from memory.records.operators import (
+    TRANSFORM,
     Augment,
     Deduplicate,
     Filter,
+    Judge,
     MapTemplate,
     Mix,
     NearDeduplicate,
     Operator,
     Order,
     PassRate,
+    Pool,
+    Rewrite,
     Sampling,
     Select,
     SelfDistil,
+    Synthesise,
+    Transform,
+    Written,
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
@@ -60,6 +67,7 @@ from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 __all__ = [
     "LOCAL",
     "OPENAI_URL",
+    "TRANSFORM",
     "Adjust",
     "Adjustable",
     "Approval",
@@ -101,6 +109,7 @@ __all__ = [
     "Halt",
     "HeldOut",
     "JsonFields",
+    "Judge",
     "Lengths",
     "Lesson",
     "LossPoint",
@@ -124,6 +133,7 @@ __all__ = [
     "Place",
     "Plan",
     "Planning",
+    "Pool",
     "Prediction",
     "Price",
     "PythonFunction",
@@ -131,7 +141,9 @@ __all__ = [
     "Reading",
     "Record",
     "Regex",
+    "Rehearsal",
     "Reply",
+    "Rewrite",
     "RougeL",
     "RowGroup",
     "Sampling",
@@ -142,13 +154,16 @@ __all__ = [
     "Snapshot",
     "Subset",
     "SweepPoint",
+    "Synthesise",
     "Task",
     "TokenF1",
     "TrainingRecipe",
     "TrainingRun",
+    "Transform",
     "Trial",
     "Understood",
     "Verdict",
     "Wish",
+    "Written",
     "subject_of",
 ]

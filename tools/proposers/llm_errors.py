@@ -73,7 +73,7 @@ class ErrorReader:
             refuse_unknown(read, len(shown))
 
         try:
-            read = ask_for(ErrorReading, self.broker, self.endpoint, asked, PURPOSE, patience_s, check)
+            read = ask_for(ErrorReading, self.broker, self.endpoint, asked, PURPOSE, patience_s, check=check)
         except (ModelError, ServerError, TrialError) as error:
             self.note(f"{self.endpoint.model} did not read the wrong outputs of trial {trial}: {error}")
             return None
