@@ -28,7 +28,7 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
+from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price, Strategy
 from memory.records.record import Decision, FailureKind, NodeName, Record
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
@@ -127,6 +127,7 @@ __all__ = [
     "Select",
     "SelfDistil",
     "Snapshot",
+    "Strategy",
     "Subset",
     "SweepPoint",
     "Task",
