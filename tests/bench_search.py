@@ -23,6 +23,7 @@ BUDGETS = (600.0, 840.0, 1_800.0, 3_600.0, 7_200.0)
 """Wall clock of a run in seconds: about 2 to 12 trials."""
 FAILING = 0.04
 """Share of trials that the machine or memory breaks."""
+KINDS: tuple[FailureKind, ...] = ("ENV", "OOM")
 REFERENCE: Strategy = "greedy"
 
 
@@ -38,7 +39,7 @@ def drawn(seed: int, strategy: Strategy) -> World:
     draw = random.Random(f"task {seed}")
     best_rate = between(draw, 6e-4, 6e-3)
     broken = random.Random(f"machine {seed}")
-    fails = {number: broken.choice(("ENV", "OOM")) for number in range(1, 99) if broken.random() < FAILING}
+    fails = {number: broken.choice(KINDS) for number in range(1, 99) if broken.random() < FAILING}
     base = draw.choice((0.0, 0.0, 0.1, 0.3, 0.5))
     return World(
         best_rate=best_rate,
@@ -106,6 +107,11 @@ def table(played: Mapping[Strategy, Sequence[World]], chosen: Callable[[World], 
     return lines
 
 
+def of_budget(seconds: float) -> Callable[[World], bool]:
+    """The tasks with this budget."""
+    return lambda world: world.seconds == seconds
+
+
 def main() -> None:
     """Print the figures: over all tasks, and by budget."""
     parser = argparse.ArgumentParser(description="The search strategies on simulated tasks; nothing is trained.")
@@ -120,7 +126,7 @@ def main() -> None:
         count = sum(world.seconds == budget for world in played[REFERENCE])
         if count > 1:
             print(f"{budget / 60:.0f} minutes, {count} tasks")
-            print("\n".join(table(played, lambda world, budget=budget: world.seconds == budget)))
+            print("\n".join(table(played, of_budget(budget))))
 
 
 if __name__ == "__main__":

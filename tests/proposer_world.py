@@ -168,7 +168,7 @@ class World:
         if training.continue_from is not None:
             earlier = self.trials[training.continue_from - 1].plan
             effective += self.retained * self.effective(Recipe(data=earlier.data, training=earlier.training))
-        return effective
+        return float(effective)
 
     def true_score(self, plan: Plan) -> float:
         """Accuracy of the weights that a plan's training ends with: `truth`, and the luck of the training."""

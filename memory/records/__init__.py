@@ -52,7 +52,7 @@ from memory.records.steering import (
 )
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
-from memory.records.trial import Baseline, Lesson, SealedTest, Trial
+from memory.records.trial import Baseline, Effect, Lesson, SealedTest, Trial
 from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "Deduplicate",
     "DropLong",
     "Dropped",
+    "Effect",
     "ErrorClass",
     "ExactMatch",
     "Failure",

@@ -18,7 +18,7 @@ from tools.proposers.moves import failure_line, remedies, repairs, worth_most
 from tools.proposers.repairs import persistent_failure
 from tools.proposers.sampler import draws
 from tools.proposers.sizing import cut, looks
-from tools.proposers.starting_recipe import starting_recipe
+from tools.proposers.starting_recipe import as_remembered, starting_recipe
 from tools.proposers.strategies import STRATEGIES
 from tools.proposers.wishes import gone_back_to, honoured
 from tools.proposers.worth import fits, gain_of
@@ -80,7 +80,8 @@ def _first(brief: Brief) -> Plan | Stop:
     start = starting_recipe(brief)
     if isinstance(start, Stop):
         return start
-    recipe = Recipe(data=start[0], training=start[1])
+    recipe = as_remembered(brief, Recipe(data=start[0], training=start[1]))
+    remembered = recipe.training != start[1]
     if tried(brief, recipe):
         fresh = [drawn for drawn in draws(brief, recipe) if fits(brief, drawn) and not tried(brief, drawn)]
         if not fresh:
@@ -93,7 +94,8 @@ def _first(brief: Brief) -> Plan | Stop:
     return Plan(
         number=brief.number,
         parent=None,
-        diagnosis=f"Nothing is trained yet. The base model scores {base.value:.3f} ({base.shots}-shot, n = {base.n}).",
+        diagnosis=f"Nothing is trained yet. The base model scores {base.value:.3f} ({base.shots}-shot, n = {base.n})."
+        + (_remembered(brief) if remembered else ""),
         hypothesis=f"{data.rows} rows x {training.epochs:g} epochs at learning rate {training.learning_rate:g} close "
         f"a third of the distance {headroom:.3f} to the ceiling, as the median of eight reference tasks did.",
         change=None,
@@ -103,6 +105,14 @@ def _first(brief: Brief) -> Plan | Stop:
         proposer="search",
         predicted_seconds=round(brief.trial_seconds(data, training), 1),
     )
+
+
+def _remembered(brief: Brief) -> str:
+    """Where the settings of a first trial come from."""
+    before = brief.remembered
+    assert before is not None, "something is remembered"
+    score = f"{before.score.value:.3f} on validation (n = {before.score.n})"
+    return f" Settings are those of trial {before.trial} of run {before.run}, which won there with {score}."
 
 
 def _from(brief: Brief, trial: Trial) -> Plan:
