@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from math import exp, log, sqrt
 from statistics import fmean, stdev
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from memory.records import FailureKind, Plan, Strategy
 from tests.proposer_world import World
@@ -73,16 +73,20 @@ def failing(fails: Mapping[int, FailureKind]) -> Callable[[Plan], FailureKind | 
     return lambda plan: fails.get(plan.number)
 
 
-def play(seeds: Sequence[int]) -> dict[Strategy, list[World]]:
-    """Every strategy on every task."""
-    played: dict[Strategy, list[World]] = {}
-    for strategy in get_args(Strategy):
-        played[strategy] = []
-        for seed in seeds:
-            world = drawn(seed, strategy)
-            world.play(propose)
-            played[strategy].append(world)
-    return played
+class Played(NamedTuple):
+    """What came of a task."""
+
+    budget: float
+    trials: int
+    score: float
+    """True accuracy of the trial that is handed over."""
+
+
+def play(seed: int, strategy: Strategy) -> Played:
+    """A strategy on a task."""
+    world = drawn(seed, strategy)
+    world.play(propose)
+    return Played(world.seconds, len(world.trials), world.handed_over)
 
 
 def mean(values: Sequence[float]) -> tuple[float, float]:
@@ -90,26 +94,19 @@ def mean(values: Sequence[float]) -> tuple[float, float]:
     return fmean(values), stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
 
 
-def table(played: Mapping[Strategy, Sequence[World]], chosen: Callable[[World], bool]) -> list[str]:
+def table(played: Mapping[Strategy, Sequence[Played]]) -> str:
     """A line for each strategy: trials, the mean true score of what is handed over, and the difference to greedy on the
     same tasks with the number of tasks on which it is higher and lower."""
     lines = []
-    reference = [world.handed_over for world in played[REFERENCE] if chosen(world)]
-    for strategy, worlds in played.items():
-        scores = [world.handed_over for world in worlds if chosen(world)]
-        value, error = mean(scores)
-        differences = [one - other for one, other in zip(scores, reference, strict=True)]
+    for strategy, results in played.items():
+        value, error = mean([one.score for one in results])
+        differences = [one.score - other.score for one, other in zip(results, played[REFERENCE], strict=True)]
         more, its_error = mean(differences)
         up, down = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
-        trials = fmean(len(world.trials) for world in worlds if chosen(world))
-        against = "" if strategy == REFERENCE else f"{more:+.4f} ± {its_error:.4f}, {up} up, {down} down"
-        lines.append(f"  {strategy:10}  {trials:5.1f} trials  {value:.4f} ± {error:.4f}  {against}")
-    return lines
-
-
-def of_budget(seconds: float) -> Callable[[World], bool]:
-    """The tasks with this budget."""
-    return lambda world: world.seconds == seconds
+        against = "" if strategy == REFERENCE else f"  {more:+.4f} ± {its_error:.4f}, {up} up, {down} down"
+        trials = fmean(one.trials for one in results)
+        lines.append(f"  {strategy:10}  {trials:5.1f} trials  {value:.4f} ± {error:.4f}{against}")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -118,15 +115,17 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=TASKS, metavar="N", help=f"default {TASKS}")
     parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="seed of the first task")
     given = parser.parse_args()
-    played = play(range(given.first, given.first + given.tasks))
+    strategies: tuple[Strategy, ...] = get_args(Strategy)
+    seeds = range(given.first, given.first + given.tasks)
+    played = {strategy: [play(seed, strategy) for seed in seeds] for strategy in strategies}
     print(f"{given.tasks} simulated tasks: mean true score of the trial handed over ± standard error, and the mean of")
     print(f"the differences to {REFERENCE} on the same tasks ± its standard error")
-    print("\n".join(table(played, lambda world: True)))
+    print(table(played))
     for budget in BUDGETS:
-        count = sum(world.seconds == budget for world in played[REFERENCE])
-        if count > 1:
-            print(f"{budget / 60:.0f} minutes, {count} tasks")
-            print("\n".join(table(played, of_budget(budget))))
+        some = {strategy: [one for one in results if one.budget == budget] for strategy, results in played.items()}
+        if some[REFERENCE]:
+            print(f"{budget / 60:.0f} minutes, {len(some[REFERENCE])} tasks")
+            print(table(some))
 
 
 if __name__ == "__main__":

@@ -156,6 +156,13 @@ def test_a_fork_can_change_the_pending_plan(finished: RunFolder, told: list[Entr
     assert [len(state["trials"]), state["spent_seconds"]] == [2, 100.0]
 
 
+def test_a_fork_can_search_in_another_way(finished: RunFolder, told: list[Entry], tmp_path: Path) -> None:
+    new = RunFolder(tmp_path / "new")
+    fork(finished, before(told, "planner"), [edit("search=mcts")], new)
+    assert read_state(new)["task"].planning.search == "mcts"
+    assert entries_of(new)[-1].happened == "edited by hand: search greedy -> mcts"
+
+
 def test_a_fork_of_a_fork(finished: RunFolder, told: list[Entry], tmp_path: Path) -> None:
     first, second = RunFolder(tmp_path / "first"), RunFolder(tmp_path / "second")
     fork(finished, before(told, "data_engineer", 1), [edit("plan.epochs=3")], first)

@@ -27,6 +27,14 @@ def test_search_plans_unless_a_model_or_a_key_is_given() -> None:
     assert says(planning).startswith("planned by gpt-5-mini at https://api.openai.com/v1")
 
 
+def test_how_search_grows_its_tree_goes_with_either_planner() -> None:
+    assert parsed("", {"HOME": "/"}).task().planning.search == "greedy"
+    alone = parsed("--search mcts --no-recall", {"HOME": "/"}).task().planning
+    assert (alone.planner, alone.search, alone.recall) == ("search", "mcts", False)
+    behind = parsed("--planner-model local --search best-first", {"HOME": "/"}).task().planning
+    assert (behind.planner, behind.search, behind.recall) == ("llm", "best-first", True)
+
+
 def test_models_of_ones_own_server_need_no_key() -> None:
     planning = parsed("--planner-model qwen --strong-model big", SERVER).task().planning
     assert (planning.model, planning.strong_model) == ("qwen", "big")
