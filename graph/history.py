@@ -173,8 +173,8 @@ def said(before: State, after: State) -> Iterator[str]:
 
 def begun(task: Task) -> str:
     """The beginning of a run."""
-    strategy = "" if task.planning.search == "greedy" else f", {task.planning.search} search"
-    return f"begun: {task.benchmark} with {task.base_model}, {in_words(task.budget.seconds)}{strategy}"
+    budget = in_words(task.budget.seconds)
+    return f"begun: {task.benchmark} with {task.base_model}, {budget}, {task.planning.search} search"
 
 
 def measured(baseline: Baseline) -> str:

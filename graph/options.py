@@ -7,7 +7,7 @@ import textwrap
 from typing import Any, NoReturn, get_args
 
 from graph.edits import edit
-from graph.planning import price
+from graph.planning import DEFAULT_SEARCH, price
 from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positive, share, whole
 from graph.wishes import CAN_BE_SAID
@@ -84,7 +84,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},
         "--search": {
             "choices": get_args(Strategy),
-            "help": "search grows from the best trial, from the most promising one, or by tree search (default greedy)",
+            "help": f"grow from the best trial, the most promising one, or by tree search (default {DEFAULT_SEARCH})",
         },
         "--no-recall": {"action": "store_true", "help": "learn nothing from earlier runs in the folder"},
         "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},

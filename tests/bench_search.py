@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple, get_args
 
 from memory.records import FailureKind, Plan, Strategy
-from tests.proposer_world import World
+from tests.proposer_world import START_UP, World
 from tools.proposers.search import propose
 
 TASKS = 400
@@ -77,6 +77,8 @@ class Played(NamedTuple):
     """What came of a task."""
 
     budget: float
+    used: float
+    """Share of the time for trials that was spent."""
     trials: int
     score: float
     """True accuracy of the trial that is handed over."""
@@ -86,7 +88,8 @@ def play(seed: int, strategy: Strategy) -> Played:
     """A strategy on a task."""
     world = drawn(seed, strategy)
     world.play(propose)
-    return Played(world.seconds, len(world.trials), world.handed_over)
+    used = (world.spent - START_UP) / (world.seconds - world.reserve - START_UP)
+    return Played(world.seconds, used, len(world.trials), world.handed_over)
 
 
 def mean(values: Sequence[float]) -> tuple[float, float]:
@@ -95,8 +98,8 @@ def mean(values: Sequence[float]) -> tuple[float, float]:
 
 
 def table(played: Mapping[Strategy, Sequence[Played]]) -> str:
-    """A line for each strategy: trials, the mean true score of what is handed over, and the difference to greedy on the
-    same tasks with the number of tasks on which it is higher and lower."""
+    """A line for each strategy: trials, time, the mean true score of what is handed over, and the difference to greedy
+    on the same tasks with the number of tasks on which it is higher and lower."""
     lines = []
     for strategy, results in played.items():
         value, error = mean([one.score for one in results])
@@ -104,8 +107,9 @@ def table(played: Mapping[Strategy, Sequence[Played]]) -> str:
         more, its_error = mean(differences)
         up, down = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
         against = "" if strategy == REFERENCE else f"  {more:+.4f} ± {its_error:.4f}, {up} up, {down} down"
-        trials = fmean(one.trials for one in results)
-        lines.append(f"  {strategy:10}  {trials:5.1f} trials  {value:.4f} ± {error:.4f}{against}")
+        trials, used = fmean(one.trials for one in results), fmean(one.used for one in results)
+        spent = f"{trials:5.1f} trials  {used:4.0%} of the time"
+        lines.append(f"  {strategy:10}  {spent}  {value:.4f} ± {error:.4f}{against}")
     return "\n".join(lines)
 
 

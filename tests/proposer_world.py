@@ -53,6 +53,8 @@ MODEL = BaseModelCard(
     layers=30,
 )
 ITEMS = 200
+START_UP = 120.0
+"""Seconds that are spent before the first trial: engines and baseline."""
 
 
 def score(
@@ -140,7 +142,7 @@ class World:
     reserve = 85.0
 
     def __post_init__(self) -> None:
-        self.spent = 120.0
+        self.spent = START_UP
         self.baseline = Baseline(model=MODEL, zero_shot=score(self.base), few_shot=score(self.base, shots=5))
 
     @property

@@ -49,7 +49,7 @@ def before(entries: list[Entry], node: str, trial: int | None = None) -> str:
 
 def test_history_tells_what_happened_at_each_checkpoint(told: list[Entry]) -> None:
     assert [(entry.node, entry.happened, entry.following) for entry in told] == [
-        (None, "begun: syllogism with smollm2, 30m", "analyst"),
+        (None, "begun: syllogism with smollm2, 30m, greedy search", "analyst"),
         ("analyst", "base model: 0.250 ± 0.100 zero-shot, 0.500 ± 0.100 5-shot (n=4)", "planner"),
         ("planner", "trial 1 planned: lora, learning_rate 0.001, 2 epochs, 100 rows", "data_engineer"),
         ("data_engineer", "trial 1 data: 100 rows, 0 dropped", "validator"),

@@ -41,15 +41,15 @@ differs. Once a trial is accepted, the one that rose highest on validation is ha
 rate 2e-4, cosine, batch 8, 3 epochs), cut to the time by epochs first, then rows.
 - `random_search`: two or three independent draws from the search proposer's own space, with equal shares of the time; \
 more where they leave some over.
-- `search`: Tunewright's proposer without a language model.
+- `search`: Tunewright's proposer without a language model, growing from the best trial (`--search greedy`).
 - A value is the metric on the sealed test, ± its standard error over items. The test was opened once in each cell.
 - A method without an accepted trial hands over the untouched model, with the prompt that did better on validation, so \
 its value is that row's.
 - p-values are two-sided and paired over the same test items (exact McNemar for right-or-wrong items, else bootstrap); \
 none is corrected for the number of comparisons."""
 STRATEGIES_RULE = """
-- `search` grows from the best trial so far. `best_first` and `mcts` are the same proposer, which grows from the trial \
-with the highest score plus error, or searches the tree of trials by upper confidence bounds."""
+- `best_first` and `mcts` are the same proposer, which grows from the trial with the highest score plus error, or \
+searches the tree of trials by upper confidence bounds."""
 SEEDS_RULE = """
 - Several seeds: each draws its own splits. The pooled value is the mean over seeds; its standard error over items and \
 seeds is sqrt(max(v, w) / k), with v the variance of the k values and w the mean of their squared standard errors over \

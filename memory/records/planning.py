@@ -30,7 +30,8 @@ class Planning(Record):
 
     planner: Literal["search", "llm"] = "search"
     search: Strategy = "greedy"
-    """Of the search proposer, also where it stands behind a language model."""
+    """Of the search proposer, also where it stands behind a language model. `greedy` is what runs did before there was
+    a choice; the front door gives a new run `DEFAULT_SEARCH` of graph/planning.py."""
     recall: bool = True
     """Whether earlier runs in the same folder are recalled; off where runs are compared and each has to stand alone."""
     model: str = ""
