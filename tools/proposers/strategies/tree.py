@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -28,6 +28,9 @@ class Choice(NamedTuple):
 Choose = Callable[[Brief], Choice | None]
 """A strategy: the next change, or None where no trial has one that fits the time left. Asked after the first trial.
 Equal briefs get equal answers."""
+
+MOST_TOLD = 3
+"""Dead ends that a plan names."""
 
 
 @dataclass(frozen=True)
@@ -85,23 +88,22 @@ class Node:
 def roots(brief: Brief) -> tuple[Node, ...]:
     """The scored recipes that grew from no other one. What grew from a failed trial, as a repair does, counts as grown
     from what that one grew from."""
-    return _grown_from(0, brief)
+    by_number = {trial.number: trial for trial in brief.trials}
+    grown: dict[int, dict[int, list[Trial]]] = {}
+    for trial in brief.scored:
+        grown.setdefault(_stem(by_number, trial), {}).setdefault(number_of(trial), []).append(trial)
+    failed = [_stem(by_number, trial) for trial in brief.trials if trial.score is None]
+
+    def above(stem: int) -> tuple[Node, ...]:
+        recipes = grown.get(stem, {}).items()
+        return tuple(Node(brief, tuple(seeds), above(number), failed.count(number)) for number, seeds in recipes)
+
+    return above(0)
 
 
 def nodes(brief: Brief) -> list[Node]:
     """All of them."""
     return [node for root in roots(brief) for node in root.below()]
-
-
-def _grown_from(stem: int, brief: Brief) -> tuple[Node, ...]:
-    recipes: dict[int, list[Trial]] = {}
-    for trial in brief.scored:
-        if stem_of(brief, trial) == stem:
-            recipes.setdefault(number_of(trial), []).append(trial)
-    broken = [stem_of(brief, trial) for trial in brief.trials if trial.score is None]
-    return tuple(
-        Node(brief, tuple(seeds), _grown_from(number, brief), broken.count(number)) for number, seeds in recipes.items()
-    )
 
 
 def number_of(trial: Trial) -> int:
@@ -111,7 +113,10 @@ def number_of(trial: Trial) -> int:
 
 def stem_of(brief: Brief, trial: Trial) -> int:
     """The recipe that a trial grew from, past failed trials, by the number of its first trial; 0 for the base model."""
-    by_number = {each.number: each for each in brief.trials}
+    return _stem({each.number: each for each in brief.trials}, trial)
+
+
+def _stem(by_number: Mapping[int, Trial], trial: Trial) -> int:
     parent = by_number.get(by_number.get(number_of(trial), trial).plan.parent or 0)
     while parent is not None and parent.score is None:
         parent = by_number.get(parent.plan.parent or 0)
@@ -119,5 +124,6 @@ def stem_of(brief: Brief, trial: Trial) -> int:
 
 
 def passed_over(all_nodes: Iterable[Node], chosen: Node) -> str:
-    """The dead ends that a plan leaves alone, as sentences to follow the reason for its parent."""
-    return "".join(f" {node.dead}" for node in all_nodes if node.dead and node is not chosen)
+    """The newest dead ends that a plan leaves alone, as sentences to follow the reason for its parent."""
+    dead = {node.trial.number: node.dead for node in all_nodes if node.dead and node is not chosen}
+    return "".join(f" {dead[number]}" for number in sorted(dead)[-MOST_TOLD:])
