@@ -14,7 +14,7 @@ from math import exp, log, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple, get_args
 
-from memory.records import FailureKind, Plan, Strategy
+from memory.records import FailureKind, Plan, Planning, Strategy
 from tests.proposer_world import START_UP, World
 from tools.proposers.search import propose
 
@@ -59,7 +59,7 @@ def drawn(seed: int, strategy: Strategy) -> World:
         seed_spread=draw.uniform(0.0, 0.03),
         seed=seed,
         fail=failing(fails),
-        strategy=strategy,
+        planning=Planning(search=strategy),
     )
 
 

@@ -26,7 +26,6 @@ from memory.records import (
     Planning,
     Score,
     Select,
-    Strategy,
     Task,
     TrainingRecipe,
     TrainingRun,
@@ -133,8 +132,8 @@ class World:
     """Whether the best learning rate, which stands for batch 8, goes with the square root of the batch."""
     seed_spread: float = 0.0
     """Standard deviation of the true accuracy between trainings of one recipe."""
-    strategy: Strategy = "greedy"
     fail: Callable[[Plan], FailureKind | None] = lambda plan: None
+    planning: Planning = field(default_factory=Planning)
     trials: list[Trial] = field(default_factory=list)
     spent: float = 0.0
     row_tokens = 75.0
@@ -186,7 +185,7 @@ class World:
             metric="accuracy",
             budget=Budget(seconds=self.seconds, max_trials=self.max_trials),
             seed=self.seed,
-            planning=Planning(search=self.strategy),
+            planning=self.planning,
         )
         return Brief(
             task=task,

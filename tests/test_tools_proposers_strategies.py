@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import pytest
 
-from memory.records import Plan, Strategy, TrainingRecipe, Trial
+from memory.records import Plan, Planning, Strategy, TrainingRecipe, Trial
 from tests.bench_search import drawn
 from tests.proposer_world import World, score
 from tests.test_tools_proposers_history import START, trial
@@ -22,7 +22,7 @@ from tools.proposers.strategies.tree import Choice, roots
 
 def brief(strategy: Strategy, *trials: Trial, seconds: float = 6_000, left: int | None = None) -> Brief:
     """These trials, so much time of a run with this strategy."""
-    seen = World(seconds=seconds, strategy=strategy).brief()
+    seen = World(seconds=seconds, planning=Planning(search=strategy)).brief()
     return seen.model_copy(update={"trials": trials, "trials_left": left})
 
 
