@@ -23,6 +23,7 @@ from memory.records import (
     Plan,
     Record,
     Rewrite,
+    Score,
     SelfDistil,
     Task,
     TrainingRecipe,
@@ -65,6 +66,16 @@ class Stop(Record):
     """One line with the figures behind it, and what the person can do where that helps."""
 
 
+class Remembered(Record):
+    """The training that won in an earlier run with the same benchmark and base model."""
+
+    run: str
+    trial: int
+    score: Score
+    """On that run's validation split. Its sealed test has no say."""
+    training: TrainingRecipe
+
+
 class Brief(Record):
     """Everything a planner may know. The same brief always gets the same answer."""
 
@@ -74,6 +85,8 @@ class Brief(Record):
     trials: tuple[Trial, ...] = ()
     """All ended trials, oldest first, failed ones included."""
     lessons: tuple[Lesson, ...] = ()
+    remembered: Remembered | None = None
+    """What a first trial may start from; None later, and where no earlier run did the same work."""
     wishes: tuple[Wish, ...] = ()
     """What the person wishes of the next plan, oldest first."""
     declined: tuple[Plan, ...] = ()
