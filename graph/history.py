@@ -174,7 +174,8 @@ def said(before: State, after: State) -> Iterator[str]:
 
 def begun(task: Task) -> str:
     """The beginning of a run."""
-    return f"begun: {task.benchmark} with {task.base_model}, {in_words(task.budget.seconds)}"
+    budget = in_words(task.budget.seconds)
+    return f"begun: {task.benchmark} with {task.base_model}, {budget}, {task.planning.search} search"
 
 
 def measured(baseline: Baseline) -> str:

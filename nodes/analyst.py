@@ -3,7 +3,7 @@
 from memory.layout import write_record
 from memory.lineage import rose
 from memory.origin import read_origin
-from memory.records import Baseline, GuardScore, Lesson, SealedTest, Trial
+from memory.records import Baseline, GuardScore, SealedTest, Trial
 from memory.state import Changes, State, ended, plan_at_work, seconds_left, trial_seconds, winner
 from nodes.deps import Deps
 from nodes.measurement import (
@@ -14,6 +14,7 @@ from nodes.measurement import (
     constant,
     guards_after,
     guards_before,
+    of_change,
     outcomes,
     prompts,
     repeated,
@@ -23,6 +24,7 @@ from tools import report
 from tools.benchmarks.splits import read_findings
 from tools.handover.folder import hand_over_model, serve_command, write_report
 from tools.judgement import classify_errors, decide, expectation_met, guarded
+from tools.lessons import distilled, taught
 from tools.llm.meter import all_calls, uses
 from tools.scoring import Evaluation
 
@@ -91,24 +93,7 @@ def judge_trial(state: State, deps: Deps) -> Changes:
     trial = blamed(trial, found, seconds_left(state), deps)
     write_record(deps.folder.trial(plan.number) / "verdict.json", trial)
     deps.events.emit("decision", f"trial {plan.number} {trial.decision}: {trial.arithmetic}")
-    return ended(trial) | {"lessons": [lesson(trial)]}
-
-
-def lesson(trial: Trial) -> Lesson:
-    """What the trial taught, in one sentence with its figures."""
-    change = trial.plan.change
-    what = f"{change.factor} {change.before} -> {change.after}" if change else "the starting recipe"
-    comparison = trial.comparison
-    assert comparison is not None, "a judged trial was compared"
-    verdict = {"accepted": "helped", "rejected": "hurt"}.get(
-        trial.decision, "made no difference that can be told from noise"
-    )
-    return Lesson(
-        text=f"{what} {verdict}",
-        trials=(trial.number,) if trial.plan.parent is None else (trial.plan.parent, trial.number),
-        evidence=f"{comparison.difference:+.3f} [{comparison.ci_low:+.3f}, {comparison.ci_high:+.3f}] against "
-        f"{comparison.against}, n={comparison.n}, p={comparison.p_value:.2g}",
-    )
+    return ended(trial) | {"lessons": [taught(trial, of_change(plan, score, comparison, state, deps))]}
 
 
 # --- the end ------------------------------------------------------------------------------------------------------
@@ -164,7 +149,7 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         task=state["task"],
         baseline=baseline,
         trials=tuple(state.get("trials", [])),
-        lessons=tuple(state.get("lessons", [])),
+        lessons=distilled(state.get("lessons", [])),
         test=test,
         decision=report.judge(test, state.get("stop") or ""),
         budget=report.spent(state, seconds, deps.server.starts),

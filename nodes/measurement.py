@@ -117,6 +117,15 @@ def probe(dataset: DatasetCard, folder: Path, deps: Deps) -> Path | None:
     return path
 
 
+def of_change(plan: Plan, score: Score, comparison: Comparison, state: State, deps: Deps) -> Comparison:
+    """What a plan's change did: the trial against the one that it grew from. `comparison`, the one with the incumbent,
+    where that is the same, where the parent has no score, and where a recipe was only repeated."""
+    parent = next((trial for trial in state.get("trials", []) if trial.number == plan.parent), None)
+    if parent is None or parent.score is None or plan.repeats or comparison.against == f"trial {parent.number}":
+        return comparison
+    return compare([score], [parent.score], f"trial {parent.number}", deps)
+
+
 def champion(state: State) -> tuple[tuple[Score, ...], str]:
     """What a trial has to beat, and its name: the incumbent over all its seeds, or the base model's better prompt."""
     best, baseline = incumbent(state), state.get("baseline")

@@ -49,7 +49,7 @@ def before(entries: list[Entry], node: str, trial: int | None = None) -> str:
 
 def test_history_tells_what_happened_at_each_checkpoint(told: list[Entry]) -> None:
     assert [(entry.node, entry.happened, entry.following) for entry in told] == [
-        (None, "begun: syllogism with smollm2, 30m", "analyst"),
+        (None, "begun: syllogism with smollm2, 30m, greedy search", "analyst"),
         ("analyst", "base model: 0.250 ± 0.100 zero-shot, 0.500 ± 0.100 5-shot (n=4)", "planner"),
         ("planner", "trial 1 planned: lora, learning_rate 0.001, 2 epochs, 100 rows", "data_engineer"),
         ("data_engineer", "trial 1 data: 100 rows, 0 dropped", "validator"),
@@ -154,6 +154,13 @@ def test_a_fork_can_change_the_pending_plan(finished: RunFolder, told: list[Entr
     )
     assert last.following == "data_engineer"
     assert [len(state["trials"]), state["spent_seconds"]] == [2, 100.0]
+
+
+def test_a_fork_can_search_in_another_way(finished: RunFolder, told: list[Entry], tmp_path: Path) -> None:
+    new = RunFolder(tmp_path / "new")
+    fork(finished, before(told, "planner"), [edit("search=mcts")], new)
+    assert read_state(new)["task"].planning.search == "mcts"
+    assert entries_of(new)[-1].happened == "edited by hand: search greedy -> mcts"
 
 
 def test_a_fork_of_a_fork(finished: RunFolder, told: list[Entry], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph.arguments import parse
-from graph.planning import access_of, check_access, says
+from graph.planning import DEFAULT_SEARCH, access_of, check_access, says
 from graph.settings import Settings
 from memory.errors import InputError
 from memory.records import Price
@@ -25,6 +25,14 @@ def test_search_plans_unless_a_model_or_a_key_is_given() -> None:
     planning = parsed("", KEY).task().planning
     assert (planning.planner, planning.model) == ("llm", "gpt-5-mini")
     assert says(planning).startswith("planned by gpt-5-mini at https://api.openai.com/v1")
+
+
+def test_how_search_grows_its_tree_goes_with_either_planner() -> None:
+    assert parsed("", {"HOME": "/"}).task().planning.search == DEFAULT_SEARCH
+    alone = parsed("--search mcts --no-recall", {"HOME": "/"}).task().planning
+    assert (alone.planner, alone.search, alone.recall) == ("search", "mcts", False)
+    behind = parsed("--planner-model local --search best-first", {"HOME": "/"}).task().planning
+    assert (behind.planner, behind.search, behind.recall) == ("llm", "best-first", True)
 
 
 def test_models_of_ones_own_server_need_no_key() -> None:

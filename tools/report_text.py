@@ -15,7 +15,7 @@ def markdown(report: RunReport) -> str:
         f"# {report.task.benchmark} with {report.baseline.model.name}: {report.decision.outcome}",
         report.decision.says,
         f"Run `{report.run_id}`, {minutes(report.budget.spent_seconds)} of {minutes(report.budget.budget_seconds)}, "
-        f"{report.budget.trials} trials. Stopped: {report.decision.stopped_because}",
+        f"{report.budget.trials} trials{strategy(report)}. Stopped: {report.decision.stopped_because}",
         *([f"Data: {report.data}."] if report.data else []),
         "## Sealed test\n\n" + test_table(report),
         *choice(report),
@@ -26,7 +26,7 @@ def markdown(report: RunReport) -> str:
         *map(section_text, sections(report)),
         "## Trials\n\n" + "\n\n".join(trial_text(trial) for trial in report.trials),
         *dropped(report),
-        "## Lessons\n\n" + bullets(f"{lesson.text} ({lesson.evidence})" for lesson in report.lessons),
+        "## Lessons\n\n" + bullets(lesson.says for lesson in report.lessons),
         "## Where the time went\n\n" + time_table(report),
         *models(report),
         "## Lineage\n\n" + lineage_table(report),
@@ -125,6 +125,12 @@ def beside(score: Score, name: str) -> str:
     """One further measure as a cell: value, interval, n."""
     each = score.others.get(name)
     return f"{each.value:.3f} [{each.ci_low:.3f}, {each.ci_high:.3f}], n={each.n}" if each else "not measured"
+
+
+def strategy(report: RunReport) -> str:
+    """How search chose the trials to grow from; empty where it planned none."""
+    searched = any(trial.plan.proposer == "search" for trial in report.trials)
+    return f", {report.task.planning.search} search" if searched else ""
 
 
 def scoreboard(report: RunReport) -> str:

@@ -16,6 +16,7 @@ from memory.records import Plan, Score, Trial
 from memory.state import trials_left, winner
 from tools import report
 from tools.causes.text import blame_lines
+from tools.lessons import distilled
 from tools.report_text import changed
 
 Match = re.Match[str]
@@ -150,8 +151,8 @@ def trials(reading: Reading, found: Match) -> str:
 
 def lessons(reading: Reading, found: Match) -> str:
     """What was learned."""
-    learned = reading.state.get("lessons", [])
-    return "\n".join(f"- {plain(one.text)} ({plain(one.evidence)})" for one in learned) or "Nothing was learned yet."
+    learned = distilled(reading.state.get("lessons", []))
+    return "\n".join(f"- {plain(one.says)}" for one in learned) or "Nothing was learned yet."
 
 
 def ending(reading: Reading, found: Match) -> str:

@@ -37,7 +37,7 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
+from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price, Strategy
 from memory.records.record import Decision, FailureKind, NodeName, Record
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
@@ -61,7 +61,7 @@ from memory.records.steering import (
 )
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
-from memory.records.trial import Baseline, Lesson, SealedTest, Trial
+from memory.records.trial import Baseline, Effect, Lesson, SealedTest, Trial
 from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
@@ -95,6 +95,7 @@ __all__ = [
     "Deduplicate",
     "DropLong",
     "Dropped",
+    "Effect",
     "ErrorClass",
     "ExactMatch",
     "Failure",
@@ -152,6 +153,7 @@ __all__ = [
     "Select",
     "SelfDistil",
     "Snapshot",
+    "Strategy",
     "Subset",
     "SweepPoint",
     "Synthesise",

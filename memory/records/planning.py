@@ -13,6 +13,10 @@ LOCAL = "local"
 """The name under which the model that is tuned plans for itself, on the run's own server."""
 
 
+Strategy = Literal["greedy", "best-first", "mcts"]
+"""How the search proposer chooses the trial to grow from (`tools/proposers/strategies/`)."""
+
+
 class Price(Record):
     """What a model costs, in US dollars for a million tokens."""
 
@@ -25,6 +29,11 @@ class Planning(Record):
     """Who plans. No secret is in it, so that it can be kept: the key comes from the environment at each start."""
 
     planner: Literal["search", "llm"] = "search"
+    search: Strategy = "greedy"
+    """Of the search proposer, also where it stands behind a language model. `greedy` is what runs did before there was
+    a choice; the front door gives a new run `DEFAULT_SEARCH` of graph/planning.py."""
+    recall: bool = True
+    """Whether earlier runs in the same folder are recalled; off where runs are compared and each has to stand alone."""
     model: str = ""
     """The model that plans, as its server calls it, or `local`; empty where search plans."""
     strong_model: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from memory.records.cause import Blame
@@ -13,13 +15,30 @@ from memory.records.task import BaseModelCard
 from memory.records.training import TrainingRun
 from memory.records.verdict import Failure, Verdict
 
+Effect = Literal["helped", "hurt", "unclear"]
+"""What a change did to the metric against the trial that it changed; unclear where p >= 0.05."""
+
 
 class Lesson(Record):
-    """What a trial taught, with the figures that show it."""
+    """What one or more trials taught, with the figures that show it."""
 
     text: str
     trials: tuple[int, ...]
     evidence: str
+    effect: Effect = "unclear"
+    factor: str = ""
+    """The one factor that was changed; empty where there was no such one, so that it says nothing about others."""
+    way: str = ""
+    """`up`, `down`, `on` (with trained weights), or the new value of a factor that is no number."""
+    steps: tuple[str, ...] = ()
+    """Each change of the factor, as `before -> after`."""
+    retired: str = ""
+    """Why it no longer holds; empty while it does."""
+
+    @property
+    def says(self) -> str:
+        """All of it in a line."""
+        return f"{self.text} ({self.evidence})" + (f". Retired: {self.retired}" if self.retired else "")
 
 
 class Trial(Record):

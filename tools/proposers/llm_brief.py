@@ -18,7 +18,7 @@ from tools.llm.prompt import fenced
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.curves import curve_of
 from tools.proposers.factors import Recipe, change_between, factors, shown
-from tools.proposers.history import recipe_of, standing
+from tools.proposers.history import dead_end, recipe_of, standing
 from tools.proposers.starting_recipe import size_of
 from tools.training.memory import estimate_memory
 
@@ -189,6 +189,7 @@ def trial_text(brief: Brief, trial: Trial) -> str:
         for one in trial.guards
         if one.comparison
     ]
+    lines += [f"  {dead}"] if (dead := dead_end(brief, trial)) else []
     return "\n".join([*lines, f"  judged: {trial.arithmetic}"])
 
 

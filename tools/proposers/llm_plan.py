@@ -12,7 +12,7 @@ from tools.proposers.bounds import RefusedError, bounded
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.data_levers import NEAR_COPIES
 from tools.proposers.factors import THOUGHT, Recipe, Value, change_between, changed, differing
-from tools.proposers.history import recipe_of, rows_seen, standing, twin
+from tools.proposers.history import dead_end, recipe_of, rows_seen, standing, twin
 from tools.proposers.llm_form import SETTINGS, ProposedPlan
 from tools.proposers.sizing import looks
 from tools.proposers.starting_recipe import rounded, rows_at_once, size_of, starting_recipe
@@ -51,7 +51,8 @@ def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop
         proposer="llm",
         predicted_seconds=round(brief.trial_seconds(recipe.data, recipe.training), 1),
     )
-    return plan.model_copy(update=_words(answer, plan, bounds))
+    dead = dead_end(brief, parent) if parent else None
+    return plan.model_copy(update=_words(answer, plan, bounds, *([dead] if dead else [])))
 
 
 def _stop(answer: ProposedPlan, brief: Brief) -> Stop:
@@ -162,8 +163,8 @@ def _refuse_twins(brief: Brief, recipe: Recipe) -> None:
     raise RefusedError(f"Trial {other.number} was this already: the recipe {how}. It {came}.")
 
 
-def _words(answer: ProposedPlan, plan: Plan, bounds: list[str]) -> dict[str, object]:
-    """What the model says of a plan, and what was bounded, as fields of it."""
-    said = answer.diagnosis + "".join(f" Bounded: {bound}." for bound in bounds)
+def _words(answer: ProposedPlan, plan: Plan, bounds: list[str], *doubts: str) -> dict[str, object]:
+    """What the model says of a plan, what was bounded and what speaks against it, as fields of it."""
+    said = " ".join([answer.diagnosis + "".join(f" Bounded: {bound}." for bound in bounds), *doubts])
     gain = plan.expected_gain if answer.expected_gain is None else answer.expected_gain
     return {"diagnosis": said, "hypothesis": answer.hypothesis, "expected_gain": gain, "proposer": "llm"}
