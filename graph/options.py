@@ -12,7 +12,7 @@ from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positive, share, whole
 from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
-from memory.records import Approval, TrainingRecipe
+from memory.records import Approval, Planner, TrainingRecipe
 from tools.handover.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
@@ -80,7 +80,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
     },
     "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
-        "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},
+        "--planner": {"choices": get_args(Planner), "help": "llm where a model or a key is given, else search"},
         "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},
         "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it cannot be used"},
         "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share"},

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from memory.errors import InputError
-from memory.records import LOCAL, OPENAI_URL, Planning, Price, Record
+from memory.records import LOCAL, OPENAI_URL, Planner, Planning, Price, Record
 from tools.llm.prices import price_of
 
 DEFAULT_MODEL = "gpt-5-mini"
@@ -41,16 +41,17 @@ def access_of(environment: Mapping[str, str]) -> Access:
 def planning_of(given: Mapping[str, Any], access: Access) -> Planning:
     """Who plans a new run. A model or a key that is given turns the language model on; `--planner search` turns it off.
 
-    Raises InputError where options contradict each other, or the budget cannot be kept because a price is unknown.
+    `hybrid` is a language model that leaves the numbers to Optuna. Raises InputError where options contradict each
+    other, or the budget cannot be kept because a price is unknown.
     """
     models = [name for name in MODELS if name in given]
-    asked = given.get("planner") or ("llm" if models or access.key else "search")
+    asked: Planner = given.get("planner") or ("llm" if models or access.key else "search")
     if asked == "search":
         for name in (*models, *(name for name in COSTS if name in given)):
             raise InputError(f"--{name.replace('_', '-')} has no meaning where search plans", "Leave one of them out.")
         return Planning()
     planning = Planning(
-        planner="llm",
+        planner=asked,
         model=given.get("planner_model") or given.get("strong_model") or _default_model(access),
         strong_model=given.get("strong_model", ""),
         weak_model=given.get("weak_model", ""),
@@ -67,10 +68,10 @@ def check_access(planning: Planning, access: Access) -> None:
     """Raises InputError where OpenAI's own server is to be asked without a key, and where a run that goes on would send
     a key to an address that the environment does not name."""
     kept = planning.base_url
-    if planning.planner == "llm" and access.key and not access.base_url and kept != OPENAI_URL:
+    if planning.planner != "search" and access.key and not access.base_url and kept != OPENAI_URL:
         way_out = f"Set OPENAI_BASE_URL={kept} if your key belongs there, or unset OPENAI_API_KEY."
         raise InputError(f"the run asks models at {kept}, and OPENAI_BASE_URL is not set", way_out)
-    if planning.planner == "llm" and not access.key and url_of(planning, access) == OPENAI_URL:
+    if planning.planner != "search" and not access.key and url_of(planning, access) == OPENAI_URL:
         named = [name for name in models_of(planning) if name != LOCAL]
         if named:
             way_out = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, or give --planner search."
@@ -93,7 +94,9 @@ def says(planning: Planning) -> str:
         return "planned by search"
     where = "on this machine" if models_of(planning) == [LOCAL] else f"at {planning.base_url}"
     cap = f", at most ${planning.budget_usd:g}" if planning.budget_usd else ""
-    return f"planned by {' and '.join(models_of(planning))} {where}{cap}; --planner search plans without a model"
+    numbers = ", numbers tuned by Optuna" if planning.planner == "hybrid" else ""
+    who = f"planned by {' and '.join(models_of(planning))} {where}{numbers}{cap}"
+    return f"{who}; --planner search plans without a model"
 
 
 def price(text: str) -> tuple[str, Price]:

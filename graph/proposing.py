@@ -25,6 +25,7 @@ from tools.machine import total_memory
 from tools.proposers.llm import LanguagePlanner
 from tools.proposers.llm_brief import Facts
 from tools.proposers.llm_errors import ErrorReader
+from tools.proposers.llm_form import ProposedPlan, StructuredPlan
 from tools.serving import SERVED_NAME, WINDOW, Server
 
 LOCAL_ANSWER_TOKENS = 400
@@ -72,6 +73,7 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose
         facts=facts_of(task, desk),
         net=net,
         note=desk.note,
+        form=StructuredPlan if planning.planner == "hybrid" else ProposedPlan,
         reader=ErrorReader(broker, weak, template("errors"), desk.note) if weak else None,
     )
 

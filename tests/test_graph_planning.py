@@ -27,6 +27,14 @@ def test_search_plans_unless_a_model_or_a_key_is_given() -> None:
     assert says(planning).startswith("planned by gpt-5-mini at https://api.openai.com/v1")
 
 
+def test_a_model_may_leave_the_numbers_to_optuna() -> None:
+    planning = parsed("--planner hybrid", KEY).task().planning
+    assert (planning.planner, planning.model) == ("hybrid", "gpt-5-mini")
+    assert "numbers tuned by Optuna" in says(planning)
+    with pytest.raises(InputError, match="gpt-5-mini cannot be asked without a key"):
+        parsed("--planner hybrid", {"HOME": "/"})
+
+
 def test_models_of_ones_own_server_need_no_key() -> None:
     planning = parsed("--planner-model qwen --strong-model big", SERVER).task().planning
     assert (planning.model, planning.strong_model) == ("qwen", "big")

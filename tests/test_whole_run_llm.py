@@ -72,6 +72,20 @@ def test_a_language_model_plans_and_its_key_is_nowhere(runs: Runs, tmp_path: Pat
     assert KEY not in out + err + json.dumps(script.asked)
 
 
+def test_a_language_model_names_the_number_and_optuna_sets_it(runs: Runs) -> None:
+    with playing(says(), says(parent=1, tune="learning_rate", towards="lower")) as (url, script):
+        out, _ = runs.call(*PLANNED, "--planner", "hybrid", **access(url))
+    (folder,) = runs.folders()
+    first, second = read_state(folder)["trials"]
+    assert "learning_rate: " not in prompts(script)[0]
+    assert "tune: learning_rate | epochs | batch_size | lora_rank | rows or all or null" in prompts(script)[0]
+    assert second.plan.training.learning_rate < first.plan.training.learning_rate
+    assert second.plan.change is not None
+    assert (second.plan.change.factor, second.plan.tuned) == ("learning_rate", ("learning_rate",))
+    assert "numbers tuned by Optuna" in out
+    assert "planned by a language model, learning_rate tuned by Optuna" in (folder.root / "report.md").read_text()
+
+
 def test_the_model_that_is_tuned_plans_for_itself_without_any_key(runs: Runs) -> None:
     plan = json.dumps(FIRST["text"])
     out, _ = runs.call(*START[:-2], "1", "--plain", "--planner-model", "local", FAKE_VLLM_PLAN=plan)

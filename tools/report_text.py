@@ -182,6 +182,7 @@ def trial_text(trial: Trial) -> str:
     grown += ", goes on with its weights" if recipe.continue_from else ""
     grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
     grown += ", planned by a language model" if plan.proposer == "llm" else ""
+    grown += f", {' and '.join(plan.tuned)} tuned by Optuna" if plan.tuned else ""
     lines = [
         f"**Trial {trial.number}** ({grown}; {trial.decision}).",
         f"- Diagnosis: {plan.diagnosis}",

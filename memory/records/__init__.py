@@ -28,7 +28,7 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
+from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planner, Planning, Price
 from memory.records.record import Decision, FailureKind, NodeName, Record
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
@@ -112,6 +112,7 @@ __all__ = [
     "PassRate",
     "Place",
     "Plan",
+    "Planner",
     "Planning",
     "Price",
     "PythonFunction",

@@ -89,5 +89,7 @@ class Plan(Record):
     training: TrainingRecipe
     proposer: Literal["search", "llm", "default", "random"]
     """Who proposed it: ours, a language model, one default fine-tune, or random draws (the last two are references)."""
+    tuned: tuple[str, ...] = ()
+    """Factors whose values Optuna drew from the scores so far; all others are the proposer's, or its parent's."""
     predicted_seconds: float = Field(ge=0)
     """What the planner thinks the whole trial costs."""

@@ -13,6 +13,11 @@ LOCAL = "local"
 """The name under which the model that is tuned plans for itself, on the run's own server."""
 
 
+Planner = Literal["search", "llm", "hybrid"]
+"""search: rules and a sampler. llm: a language model. hybrid: a language model says what changes, and Optuna draws what
+a number is set to."""
+
+
 class Price(Record):
     """What a model costs, in US dollars for a million tokens."""
 
@@ -24,7 +29,7 @@ class Price(Record):
 class Planning(Record):
     """Who plans. No secret is in it, so that it can be kept: the key comes from the environment at each start."""
 
-    planner: Literal["search", "llm"] = "search"
+    planner: Planner = "search"
     model: str = ""
     """The model that plans, as its server calls it, or `local`; empty where search plans."""
     strong_model: str = ""

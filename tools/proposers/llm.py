@@ -20,7 +20,7 @@ from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_form import ProposedPlan, StructuredPlan
 from tools.proposers.llm_plan import plan_of
 from tools.proposers.starting_recipe import FEWEST_VISITS
 
@@ -48,6 +48,8 @@ class LanguagePlanner:
     """Is told what a person should know, a line each."""
     reader: ErrorReader | None = None
     """Reads wrong outputs for the planner; None shows them raw."""
+    form: type[ProposedPlan | StructuredPlan] = ProposedPlan
+    """What the models fill in: with numbers, or without, where Optuna tunes them."""
 
     def __call__(self, brief: Brief) -> Plan | Stop:
         """The next plan, or why there is none.
@@ -100,7 +102,7 @@ class LanguagePlanner:
 
     def _twice(self, brief: Brief, net: Plan | Stop, most_tokens: int) -> Plan | Stop:
         """A proposal, and a second one where the first cannot be used."""
-        form = form_text(ProposedPlan)
+        form = form_text(self.form)
         reading = self.reader(brief, self.facts, patience(brief)) if self.reader else ""
         left = most_tokens - int(len(self.template + form) / PROSE_CHARS_A_TOKEN)
         prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left, reading))
@@ -112,9 +114,9 @@ class LanguagePlanner:
         self.note(f"{first.model}, trial {brief.number}: {why}")
         return plan_of(self._form(second, f"{prompt}\n\n{why}", brief), brief, net)
 
-    def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan:
+    def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan | StructuredPlan:
         asked = [Message(role="user", content=prompt)]
-        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief))
+        return ask_for(self.form, self.broker, endpoint, asked, PURPOSE, patience(brief))
 
 
 def patience(brief: Brief) -> float:
