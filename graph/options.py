@@ -19,7 +19,7 @@ OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
         | {"guard", "guard_margin", "data_dir", "approve", "wait"}
-        | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
+        | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price", "research"}
     ),
     "new_task": frozenset({"new_task"}),
     "resume": frozenset({"resume", "wait"}),
@@ -84,6 +84,10 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},
         "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it cannot be used"},
         "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share"},
+        "--research": {
+            "action": "store_true",
+            "help": "it may look up data sets, models and papers in public catalogues first",
+        },
         "--budget-usd": {"metavar": "N", "type": dollars, "help": "hard cap on what all their calls may cost"},
         "--price": {
             "metavar": "MODEL=IN/OUT",

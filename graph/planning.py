@@ -11,11 +11,13 @@ from pydantic import SecretStr
 from memory.errors import InputError
 from memory.records import LOCAL, OPENAI_URL, Planner, Planning, Price, Record
 from tools.llm.prices import price_of
+from tools.research.library import HUB_URL, PAPERS_URL
 
 DEFAULT_MODEL = "gpt-5-mini"
 """Plans where a key is given and nothing else: a call of a brief costs about half a cent."""
 MODELS = ("planner_model", "strong_model", "weak_model")
-COSTS = ("budget_usd", "price")
+ONLY_MODELS = ("budget_usd", "price", "research")
+"""Options that have a meaning only where a language model plans."""
 
 
 class Access(Record):
@@ -24,18 +26,33 @@ class Access(Record):
     key: SecretStr | None = None
     base_url: str = ""
     """Empty where the environment names none."""
+    hub_url: str = HUB_URL
+    """Where data sets and models are looked up."""
+    papers_url: str = PAPERS_URL
+    """Where papers are looked up: arXiv, or a mirror of it."""
 
 
 def access_of(environment: Mapping[str, str]) -> Access:
-    """OPENAI_API_KEY and OPENAI_BASE_URL. Raises InputError for an address that is none, or that holds a secret."""
-    key, url = environment.get("OPENAI_API_KEY", "").strip(), environment.get("OPENAI_BASE_URL", "").strip()
-    if url:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("OPENAI_BASE_URL is no address", "Write it like http://127.0.0.1:8000/v1.")
-        if parts.username or parts.password or parts.query:
-            raise InputError("OPENAI_BASE_URL holds more than an address", "Give the key as OPENAI_API_KEY.")
-    return Access(key=SecretStr(key) if key else None, base_url=url.rstrip("/"))
+    """OPENAI_API_KEY and OPENAI_BASE_URL, HF_ENDPOINT and TUNEWRIGHT_PAPERS. Raises InputError for an address that is
+    none, or that holds a secret."""
+    key = environment.get("OPENAI_API_KEY", "").strip()
+    return Access(
+        key=SecretStr(key) if key else None,
+        base_url=_address(environment, "OPENAI_BASE_URL"),
+        hub_url=_address(environment, "HF_ENDPOINT") or HUB_URL,
+        papers_url=_address(environment, "TUNEWRIGHT_PAPERS") or PAPERS_URL,
+    )
+
+
+def _address(environment: Mapping[str, str], name: str) -> str:
+    """An address of the environment; empty where it names none. Raises InputError."""
+    url = environment.get(name, "").strip()
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise InputError(f"{name} is no address", "Write it like http://127.0.0.1:8000/v1.")
+    if parts.username or parts.password or parts.query:
+        raise InputError(f"{name} holds more than an address", "Leave name, password and question out of it.")
+    return url.rstrip("/")
 
 
 def planning_of(given: Mapping[str, Any], access: Access) -> Planning:
@@ -47,7 +64,7 @@ def planning_of(given: Mapping[str, Any], access: Access) -> Planning:
     models = [name for name in MODELS if name in given]
     asked: Planner = given.get("planner") or ("llm" if models or access.key else "search")
     if asked == "search":
-        for name in (*models, *(name for name in COSTS if name in given)):
+        for name in (*models, *(name for name in ONLY_MODELS if name in given)):
             raise InputError(f"--{name.replace('_', '-')} has no meaning where search plans", "Leave one of them out.")
         return Planning()
     planning = Planning(
@@ -56,6 +73,7 @@ def planning_of(given: Mapping[str, Any], access: Access) -> Planning:
         strong_model=given.get("strong_model", ""),
         weak_model=given.get("weak_model", ""),
         base_url=access.base_url or OPENAI_URL,
+        research=given.get("research", False),
         budget_usd=given.get("budget_usd"),
         prices=dict(given.get("price", ())),
     )

@@ -30,6 +30,7 @@ from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
 from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planner, Planning, Price
 from memory.records.record import Decision, FailureKind, NodeName, Record
+from memory.records.research import Found, Query, Research, Shelf
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
     Adjust,
@@ -85,6 +86,7 @@ __all__ = [
     "Figure",
     "Filter",
     "ForPlan",
+    "Found",
     "GoBack",
     "GoOn",
     "GuardScore",
@@ -116,10 +118,12 @@ __all__ = [
     "Planning",
     "Price",
     "PythonFunction",
+    "Query",
     "Question",
     "Record",
     "Regex",
     "Reply",
+    "Research",
     "RougeL",
     "RowGroup",
     "Sampling",
@@ -127,6 +131,7 @@ __all__ = [
     "SealedTest",
     "Select",
     "SelfDistil",
+    "Shelf",
     "Snapshot",
     "Subset",
     "SweepPoint",

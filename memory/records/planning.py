@@ -38,6 +38,8 @@ class Planning(Record):
     """Reads wrong outputs and says what they share; empty lets the planner see them raw."""
     base_url: str = OPENAI_URL
     """The OpenAI-compatible server of all but `local`."""
+    research: bool = False
+    """Whether the model may look things up in public catalogues before its first plan."""
     budget_usd: float | None = Field(default=None, gt=0)
     """Hard cap on what all calls of the run may cost together; None sets no cap."""
     prices: dict[str, Price] = Field(default_factory=dict)
@@ -54,6 +56,8 @@ class ModelCall(Record):
     purpose: str
     """Who asked, and for what."""
     model: str
+    trial: int | None = None
+    """The trial that was planned meanwhile; None for a call that served none."""
     prompt_tokens: int = Field(default=0, ge=0)
     answer_tokens: int = Field(default=0, ge=0)
     dollars: float | None = Field(default=None, ge=0)
