@@ -392,8 +392,8 @@ def test_a_brief_that_is_too_long_is_cut_once_and_said(planner: MakePlanner, fir
     assert isinstance(plan, Plan)
     assert plan.proposer == "llm"
     assert "too long" in notes[0]
-    first, second = (len(body["messages"][0]["content"]) for body in script.asked)
-    assert second < first
+    long, short = (len(body["messages"][0]["content"]) for body in script.asked)
+    assert short < long
 
 
 def test_a_weaker_model_reads_the_wrong_outputs_for_the_planner(

@@ -76,6 +76,7 @@ def test_what_is_found_is_kept_told_to_the_planner_and_cited(first: Brief, tmp_p
         ("dataset", "spelling backwards"), ("paper", "low-rank adapters"),
     ]  # fmt: skip
     assert "looked up datasets for “spelling backwards”: 2 found" in notes
+    assert notes[-1].startswith("trial 1 rests on R1 dataset somebody/backwards, licence cc-by-nc-4.0, no commercial")
     assert [path for path, _ in asked.asked] == ["/api/datasets", "/api/query"]
 
 

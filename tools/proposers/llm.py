@@ -65,7 +65,7 @@ class LanguagePlanner:
         if self._nothing_to_ask(brief, net):
             return net
         try:
-            return self._asked(brief, net)
+            return self._told(self._asked(brief, net))
         except ModelError as error:
             if error.fault in ("key", "model") and not brief.trials:
                 raise InputError(error.message, error.way_out) from error
@@ -91,6 +91,13 @@ class LanguagePlanner:
         if given_up:
             self.note(f"{self.endpoints[0].model} planned none of the last {GIVEN_UP} trials; search plans the rest")
         return given_up
+
+    def _told(self, plan: Plan | Stop) -> Plan | Stop:
+        """The plan; what it cites is said to the person, who alone can bring it here."""
+        if isinstance(plan, Plan) and plan.cites:
+            says = f"trial {plan.number} rests on {'; '.join(plan.cites)}"
+            self.note(f"{says} (nothing of it is downloaded; rows of your own come with --dataset)")
+        return plan
 
     def _asked(self, brief: Brief, net: Plan | Stop) -> Plan | Stop:
         """What the model proposes; where the brief is too long for it, once more with half of it. Raises ModelError,

@@ -118,15 +118,17 @@ def task_part(brief: Brief, facts: Facts) -> str:
     closed = brief.closed_answers
     shown_answers = ", ".join(repr(answer[:LABEL_CHARS]) for answer in (closed or ())[:MOST_LABELS])
     answers = "open answers" if closed is None else f"{len(closed)} answers: {shown_answers}"
+    sampled = f", {benchmark.samples} of them a question" if benchmark.samples > 1 else ""
     columns = sorted({name[:LABEL_CHARS] for item in facts.items for name in item.columns})[:MOST_LABELS]
     lines = [
         f"Task: {benchmark.name}, {benchmark.title}",
         f"Metric: {task.metric}, {'higher' if task.higher_is_better else 'lower'} is better; {answers}; "
-        f"outputs of up to {benchmark.max_new_tokens} tokens.",
+        f"outputs of up to {benchmark.max_new_tokens} tokens{sampled}, at temperature {benchmark.temperature:g}.",
         f"Model: {brief.model.name}, {brief.model.parameters / 1e6:.0f}M weights, {brief.model.layers} layers.",
         f"Rows: {brief.rows_available} to train on, {brief.row_tokens:.0f} tokens on average, "
         f"{brief.longest_row} the longest; answers of {brief.answer_chars:.0f} characters"
         + (f"; columns {', '.join(columns)}." if columns else "."),
+        f"They come from {benchmark.source}, licence {benchmark.terms}." if benchmark.own is None else "",
         *(f"Further source {number}: {Path(source).name}" for number, source in enumerate(task.raw_data, 1)),
     ]
     return "\n".join(line for line in lines if line)

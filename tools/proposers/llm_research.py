@@ -27,8 +27,8 @@ ROUNDS = 2
 """Times that the model may ask: the second time it knows what the first one found."""
 WORD = re.compile(r"[\w.+-]+")
 """Of a query; a search box needs no other signs."""
-MOST_CHARS, ENTRY_CHARS = 6_000, 400
-"""Of all that was found, in a prompt, and of an entry."""
+MOST_CHARS, ENTRY_CHARS, SHORT_CHARS = 6_000, 400, 600
+"""Of all that was found, in a prompt; of an entry; and of all where space is short."""
 GROUP, CITED = re.compile(r"\[([^\]]*)\]"), re.compile(r"\bR(\d{1,3})\b")
 """`[R1]`, or `[R1, R4]`."""
 
@@ -79,7 +79,8 @@ class Researcher:
         research = Research()
         task = f"{task_part(brief, facts)}\n{brief.task.description[:DESCRIPTION_CHARS]}"
         for _ in range(ROUNDS):
-            prompt = rendered(self.template, form=form_text(Inquiry), task=task, found=research_text(research))
+            found = research_text(research, min(MOST_CHARS, self.endpoint.prompt_chars // 2))
+            prompt = rendered(self.template, form=form_text(Inquiry), task=task, found=found)
             said = [Message(role="user", content=prompt)]
             inquiry = ask_for(Inquiry, self.broker, self.endpoint, said, PURPOSE, patience_s)
             known = {(query.shelf, query.words) for query in research.queries}
@@ -103,7 +104,7 @@ class Researcher:
         return Research(queries=(*research.queries, query), found=(*research.found, *fresh))
 
 
-def research_text(research: Research) -> str:
+def research_text(research: Research, most_chars: int = MOST_CHARS) -> str:
     """What was found, as data in a prompt; says so where there is nothing."""
     if not research.queries:
         return "Nothing was looked up yet."
@@ -112,7 +113,7 @@ def research_text(research: Research) -> str:
         " | ".join(part for part in (f"R{number} {one.says}", one.title, one.summary) if part)[:ENTRY_CHARS]
         for number, one in enumerate(research.found, 1)
     ]
-    return f"Looked up in public catalogues ({asked}):\n" + fenced("\n".join(lines)[:MOST_CHARS] or "nothing was found")
+    return f"Looked up in public catalogues ({asked}):\n" + fenced("\n".join(lines)[:most_chars] or "nothing was found")
 
 
 def research_part(research: Research) -> Part:
@@ -120,7 +121,8 @@ def research_part(research: Research) -> Part:
     if not research.queries:
         return Part("")
     rule = "Where a plan rests on one of them, cite it in the hypothesis as [R1]. None of it is on this machine."
-    return Part(f"{research_text(research)}\n{rule}", rank=12)
+    short = f"{research_text(research, SHORT_CHARS)}\n{rule}"
+    return Part(f"{research_text(research)}\n{rule}", rank=12, short=short)
 
 
 def cited(plan: Plan | Stop, research: Research) -> Plan | Stop:
