@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from memory.lineage import went_on_from
-from memory.records import Baseline, Comparison, Lesson, ModelUse, Record, SealedTest, Task, Trial
+from memory.records import Baseline, Comparison, Lesson, ModelUse, Record, Research, SealedTest, Task, Trial
 from memory.state import State, winner
 from tools.own_task.findings import Findings
 from tools.serving import WINDOW
@@ -74,6 +74,8 @@ class RunReport(Record):
     """What was odd about the rows of a person's own data; None for a benchmark of the table."""
     models: tuple[ModelUse, ...] = ()
     """What language models were asked for, and what that cost; empty where search planned."""
+    research: Research | None = None
+    """What was looked up in public catalogues before the first plan; None where nothing was."""
     serve: str
     """The command that serves the winning model."""
     window: int = WINDOW

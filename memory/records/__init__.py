@@ -35,8 +35,19 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price, Strategy
+from memory.records.planning import (
+    LOCAL,
+    OPENAI_URL,
+    ModelCall,
+    ModelFault,
+    ModelUse,
+    Planner,
+    Planning,
+    Price,
+    Strategy,
+)
 from memory.records.record import Decision, FailureKind, NodeName, Record
+from memory.records.research import Found, Query, Research, Shelf
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
     Adjust,
@@ -94,6 +105,7 @@ __all__ = [
     "Figure",
     "Filter",
     "ForPlan",
+    "Found",
     "GoBack",
     "GoOn",
     "GuardScore",
@@ -122,15 +134,18 @@ __all__ = [
     "PassRate",
     "Place",
     "Plan",
+    "Planner",
     "Planning",
     "Pool",
     "Price",
     "PythonFunction",
+    "Query",
     "Question",
     "Record",
     "Regex",
     "Rehearsal",
     "Reply",
+    "Research",
     "Rewrite",
     "RougeL",
     "RowGroup",
@@ -139,6 +154,7 @@ __all__ = [
     "SealedTest",
     "Select",
     "SelfDistil",
+    "Shelf",
     "Snapshot",
     "Strategy",
     "Subset",
