@@ -124,6 +124,7 @@ def lines(asked: Question) -> list[str]:
         f"  expect  {plan.hypothesis}",
         *([f"  change  {change.factor}: {change.before} -> {change.after}"] if change else []),
         f"  recipe  {recipe}",
+        *([f"  cites   {'; '.join(plan.cites)}"] if plan.cites else []),
         f"  costs   {cost}; left of the budget: {left}{trials}",
         "  say     yes, no, or no with a wish: no, use fewer epochs",
     ]

@@ -12,7 +12,7 @@ from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positive, share, whole
 from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
-from memory.records import Approval, Strategy, TrainingRecipe
+from memory.records import Approval, Planner, Strategy, TrainingRecipe
 from tools.handover.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
@@ -20,7 +20,7 @@ OPTIONS: dict[Action, frozenset[str]] = {
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
         | {"guard", "guard_margin", "data_dir", "approve", "wait"}
         | {"planner", "search", "no_recall", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
-        | {"allow_weak_sandbox"}
+        | {"allow_weak_sandbox", "research"}
     ),
     "new_task": frozenset({"new_task"}),
     "resume": frozenset({"resume", "wait"}),
@@ -82,7 +82,7 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
     },
     "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
-        "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},
+        "--planner": {"choices": get_args(Planner), "help": "llm where a model or a key is given, else search"},
         "--search": {
             "choices": get_args(Strategy),
             "help": f"grow from the best trial, the most promising one, or by tree search (default {DEFAULT_SEARCH})",
@@ -91,6 +91,10 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},
         "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it is of no use; writes rows"},
         "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share; judges rows"},
+        "--research": {
+            "action": "store_true",
+            "help": "it may look up data sets, models and papers in public catalogues first",
+        },
         "--budget-usd": {"metavar": "N", "type": dollars, "help": "hard cap on what all their calls may cost"},
         "--price": {
             "metavar": "MODEL=IN/OUT",

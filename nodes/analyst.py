@@ -1,9 +1,9 @@
 """The analyst measures: the untouched model, then each trial against the incumbent, and the sealed test at the end."""
 
-from memory.layout import write_record
+from memory.layout import read_record, write_record
 from memory.lineage import rose
 from memory.origin import read_origin
-from memory.records import Baseline, GuardScore, SealedTest, Trial
+from memory.records import Baseline, GuardScore, Research, SealedTest, Trial
 from memory.state import Changes, State, ended, plan_at_work, seconds_left, trial_seconds, winner
 from nodes.deps import Deps
 from nodes.measurement import (
@@ -159,6 +159,7 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         attribution=attribution(state, deps),
         examples=still_wrong(state, deps),
         models=uses(all_calls(deps.folder.llm)),
+        research=read_record(deps.folder.research, Research) if deps.folder.research.exists() else None,
         serve=serve_command(deps.engines.vllm.python, model, deps.device, deps.server.max_model_len),
         window=deps.server.max_model_len,
     )

@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from graph.proposing import LOCAL_ANSWER_TOKENS, template
 from memory.errors import InputError
 from memory.layout import RunFolder, write_rows
 from memory.records import (
@@ -51,11 +53,12 @@ from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import factors
 from tools.proposers.history import recipe_of
-from tools.proposers.llm import GIVEN_UP, LanguagePlanner, not_asked
-from tools.proposers.llm_brief import Facts, brief_text
+from tools.proposers.llm import GIVEN_UP, PROSE_CHARS_A_TOKEN, LanguagePlanner, not_asked
+from tools.proposers.llm_brief import Facts, Part, brief_text
 from tools.proposers.llm_errors import ErrorReader
 from tools.proposers.llm_form import DATA_STEPS, ProposedPlan
 from tools.proposers.llm_plan import plan_of
+from tools.serving import WINDOW
 
 TEMPLATE = "Plan. {{ form }} {{ brief }}"
 MODEL = Planning(planner="llm", model="clever")
@@ -344,6 +347,36 @@ def test_the_brief_holds_what_a_planner_asks_for_and_no_gold_of_validation(
     assert "GOLD" not in text
 
 
+def test_a_first_brief_says_what_fits_into_memory_and_shows_rows(facts: Facts, tmp_path: Path) -> None:
+    items = tuple(islice(facts.benchmark.draw("train", 0), 5))
+    brief = with_model(World().brief(), tmp_path)
+    text = brief_text(brief, replace(facts, items=items), search.propose(brief), 6_000)
+    assert "Such a recipe takes: lora" in text
+    assert "4 more training rows" in text
+    assert all(item.prompt[-100:] in text for item in items)
+
+
+def test_no_history_is_too_long_for_the_brief(world: World, facts: Facts, tmp_path: Path) -> None:
+    with_errors(world, tmp_path)
+    last = world.trials[-1]
+    long = last.model_copy(update={"arithmetic": "a long judgement " * 40})
+    trials = [
+        long.model_copy(update={"plan": last.plan.model_copy(update={"number": number})}) for number in range(1, 401)
+    ]
+    brief = with_model(world.brief(), tmp_path)
+    own_words = brief.task.model_copy(update={"description": "words " * 20_000})
+    lessons = tuple(Lesson(text="a lesson " * 20, trials=(1,), evidence="+0.1") for _ in range(300))
+    brief = brief.model_copy(update={"trials": tuple(trials), "lessons": lessons, "task": own_words})
+    facts = replace(facts, earlier=("an earlier run " * 500,) * 5)
+    more = (Part("looked up " * 2_000, rank=12),)
+    around = int(len(template("planner") + form_text(ProposedPlan)) / PROSE_CHARS_A_TOKEN)
+    for tokens in (12_000 - around, WINDOW - LOCAL_ANSWER_TOKENS - around):
+        text = brief_text(brief, facts, search.propose(world.brief()), tokens, more)
+        assert len(text) <= tokens * CHARS_A_TOKEN
+        assert "Trial 400" in text
+        assert "Time: " in text
+
+
 def test_the_brief_is_as_short_as_asked_and_the_oldest_details_go_first(
     world: World, facts: Facts, tmp_path: Path
 ) -> None:
@@ -389,13 +422,19 @@ def planner(tmp_path: Path, facts: Facts) -> MakePlanner:
     return make
 
 
+@pytest.fixture
+def first(tmp_path: Path) -> Brief:
+    """The brief of a first trial."""
+    return with_model(World().brief(), tmp_path)
+
+
 def asked_models(script: Script) -> list[str]:
     return [body["model"] for body in script.asked]
 
 
-def test_a_good_proposal_is_the_plan(planner: MakePlanner) -> None:
+def test_a_good_proposal_is_the_plan(planner: MakePlanner, first: Brief) -> None:
     with playing(says(learning_rate=7e-4)) as (url, script):
-        plan = planner(url)(World().brief())
+        plan = planner(url)(first)
     assert isinstance(plan, Plan)
     assert (plan.proposer, plan.training.learning_rate) == ("llm", 7e-4)
     assert "The search proposer would train" in script.asked[0]["messages"][0]["content"]
@@ -411,11 +450,11 @@ def test_a_refused_proposal_goes_back_once_to_the_stronger_model(planner: MakePl
     assert "Trial 1 was this already" in script.asked[1]["messages"][-1]["content"]
 
 
-def test_after_two_useless_proposals_search_plans_the_trial_and_says_so(planner: MakePlanner) -> None:
+def test_after_two_useless_proposals_search_plans_the_trial_and_says_so(planner: MakePlanner, first: Brief) -> None:
     notes: list[str] = []
     with playing({"text": "I would train it well."}) as (url, script):
-        plan = planner(url, notes)(World().brief())
-    assert plan == search.propose(World().brief())
+        plan = planner(url, notes)(first)
+    assert plan == search.propose(first)
     assert len(script.asked) == 4  # each of two proposals was returned once
     assert "clever did not plan trial 1, the search proposer does" in notes[-1]
     assert "I would train it well" in notes[-1]
@@ -433,15 +472,15 @@ def test_after_three_trials_without_it_the_model_is_not_asked_any_more(planner: 
     assert len(script.asked) == 3
 
 
-def test_a_brief_that_is_too_long_is_cut_once_and_said(planner: MakePlanner) -> None:
+def test_a_brief_that_is_too_long_is_cut_once_and_said(planner: MakePlanner, first: Brief) -> None:
     notes: list[str] = []
     with playing({"status": 400, "error": "maximum context length is 9"}, says(learning_rate=7e-4)) as (url, script):
-        plan = planner(url, notes, prompt_tokens=1_500)(World().brief())
+        plan = planner(url, notes, prompt_tokens=1_500)(first)
     assert isinstance(plan, Plan)
     assert plan.proposer == "llm"
     assert "too long" in notes[0]
-    first, second = (len(body["messages"][0]["content"]) for body in script.asked)
-    assert second < first
+    long, short = (len(body["messages"][0]["content"]) for body in script.asked)
+    assert short < long
 
 
 def wrong(count: int) -> list[Outcome]:
@@ -537,9 +576,9 @@ def test_the_brief_says_what_is_to_blame_what_was_read_and_what_changes_did(
     assert "What each change did on validation:\n- fine-tuning untouched model, zero-shot → first recipe" in text
 
 
-def test_a_refused_key_ends_the_run_at_its_start_with_the_way_out(planner: MakePlanner) -> None:
+def test_a_refused_key_ends_the_run_at_its_start_with_the_way_out(planner: MakePlanner, first: Brief) -> None:
     with playing({"status": 401, "error": "bad key"}) as (url, _), pytest.raises(InputError, match="OPENAI_API_KEY"):
-        planner(url)(World().brief())
+        planner(url)(first)
 
 
 def test_a_refused_key_in_mid_run_leaves_the_run_to_search(planner: MakePlanner, world: World) -> None:
@@ -556,6 +595,23 @@ def test_a_run_that_is_over_is_not_asked_about(planner: MakePlanner, world: Worl
         assert isinstance(planner(url)(world.brief()), Stop)
         assert isinstance(planner(url)(World(seconds=200).brief()), Stop)
     assert not script.asked
+
+
+def test_the_planner_knows_what_money_is_left_and_reads_the_same_after_a_resume(
+    planner: MakePlanner, world: World, tmp_path: Path
+) -> None:
+    def capped(url: str) -> LanguagePlanner:
+        broker = Broker(tmp_path / "llm", Meter(tmp_path / "llm", 1.0), lambda _: None)
+        return replace(planner(url, price=Price(prompt=10.0, answer=100.0)), broker=broker)
+
+    first, second = World().brief(), world.brief()
+    with playing({**says(learning_rate=7e-4), "tokens": (1000, 100)}) as (url, script):
+        for brief in (first, second, second):
+            capped(url)(with_model(brief, tmp_path))
+    prompts = [body["messages"][0]["content"] for body in script.asked]
+    assert len(prompts) == 2
+    assert "Money for language models: $1.0000 of $1 are left." in prompts[0]
+    assert "$0.9800 of $1 are left; planning a trial took $0.0200 so far." in prompts[1]
 
 
 def test_what_a_person_wishes_is_carried_as_it_was_understood_and_does_not_count_against_the_model(

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from memory.layout import RunFolder, read_rows
-from memory.records import Blame, Cause, Comparison, ConstantAnswer, Outcome, Score, SealedTest
+from memory.records import Blame, Cause, Comparison, ConstantAnswer, Found, Outcome, Query, Research, Score, SealedTest
 from tests import example_run
 from tools.benchmarks.measures import Mean
 from tools.causes.attribution import attributed
 from tools.estimates import compared_files, written
 from tools.report import RunReport, examples, judge
-from tools.report_text import markdown, table
+from tools.report_text import looked_up, markdown, table
 
 
 def score(value: float, low: float, high: float) -> Score:
@@ -119,3 +119,16 @@ def test_a_run_without_anything_to_explain_has_no_such_sections(tmp_path: Path) 
 
 def test_a_pipe_in_a_cell_does_not_break_the_table() -> None:
     assert table(["a"], [["x | y"]]).splitlines()[-1] == "| x \\| y |"
+
+
+def test_what_was_looked_up_is_named_with_its_terms_and_nothing_foreign_works(tmp_path: Path) -> None:
+    found = Found(shelf="dataset", id="a/b", title="[x](http://evil) | <b>", licence="mit", url="http://hub/a/b")
+    query = Query(shelf="paper", words="spelling", problem="no answer came")
+    folder = RunFolder(tmp_path / "run")
+    report = example_run.run_report(folder, example_run.finished(folder)).model_copy(
+        update={"research": Research(queries=(query,), found=(found,))}
+    )
+    (text,) = looked_up(report)
+    assert "papers: spelling (no answer: no answer came)" in text
+    assert "| R1 | dataset a/b, licence mit | \\[x\\](http://evil) \\| \\<b\\> |" in text
+    assert looked_up(report.model_copy(update={"research": None})) == []

@@ -14,6 +14,7 @@ from memory.records import (
     ModelUse,
     Outcome,
     Record,
+    Research,
     SealedTest,
     Task,
     Trial,
@@ -104,6 +105,8 @@ class RunReport(Record):
     """Wrong outputs of the winner, or of the best trial where none was accepted; by cause."""
     models: tuple[ModelUse, ...] = ()
     """What language models were asked for, and what that cost; empty where search planned."""
+    research: Research | None = None
+    """What was looked up in public catalogues before the first plan; None where nothing was."""
     serve: str
     """The command that serves the winning model."""
     window: int = WINDOW

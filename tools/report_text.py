@@ -29,6 +29,7 @@ def markdown(report: RunReport) -> str:
         "## Lessons\n\n" + bullets(lesson.says for lesson in report.lessons),
         "## Where the time went\n\n" + time_table(report),
         *models(report),
+        *looked_up(report),
         "## Lineage\n\n" + lineage_table(report),
         f"## Serve it\n\n```\n{report.serve}\n```",
     ]
@@ -199,6 +200,7 @@ def trial_text(trial: Trial) -> str:
     grown += ", goes on with its weights" if recipe.continue_from else ""
     grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
     grown += ", planned by a language model" if plan.proposer == "llm" else ""
+    grown += f", {' and '.join(plan.tuned)} tuned by Optuna" if plan.tuned else ""
     lines = [
         f"**Trial {trial.number}** ({grown}; {trial.decision}).",
         f"- Diagnosis: {plan.diagnosis}",
@@ -207,6 +209,7 @@ def trial_text(trial: Trial) -> str:
         f"- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
         f"{recipe.batch_size}, rank {recipe.lora_rank}, {recipe.schedule}, seed {recipe.seed}.",
     ]
+    lines += [f"- Rests on: {'; '.join(plan.cites)}."] if plan.cites else []
     if trial.dataset:
         left_out = "".join(f"; left out {each.rows}: {each.reason}" for each in trial.dataset.dropped)
         lines.append(f"- Data: {trial.dataset.rows} rows{left_out}.")
@@ -262,6 +265,30 @@ def models(report: RunReport) -> list[str]:
         for use in report.models
     ]
     return ["## Language models\n\n" + table(["", "asked as", "calls", "tokens", "dollars", "seconds"], rows)]
+
+
+def looked_up(report: RunReport) -> list[str]:
+    """What was found in public catalogues before the first plan; no part where nothing was looked up."""
+    if report.research is None or not report.research.queries:
+        return []
+    asked = [
+        f"{query.shelf}s: {inert(query.words)}" + (f" (no answer: {query.problem})" if query.problem else "")
+        for query in report.research.queries
+    ]
+    rows = []
+    for number, one in enumerate(report.research.found, 1):
+        cited = [str(trial.number) for trial in report.trials if trial.plan.cites_number(number)]
+        downloads = "" if one.downloads is None else f"{one.downloads:,}"
+        cells = (f"R{number}", one.says, one.title, downloads, one.url, one.revision)
+        rows.append([*map(inert, cells), ", ".join(cited)])
+    head = ["", "what, licence, size", "title", "downloads", "where", "revision", "cited by trial"]
+    ends = "Nothing was downloaded. To train on a data set, fetch it at its revision and give its rows with --dataset."
+    return [f"## What was looked up\n\n{bullets(asked)}\n\n" + (f"{table(head, rows)}\n\n" if rows else "") + ends]
+
+
+def inert(text: str) -> str:
+    """Foreign text as Markdown that is shown as it is: no link, no picture, no tag of it works."""
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>!#~" else letter for letter in text)
 
 
 def lineage_table(report: RunReport) -> str:

@@ -37,8 +37,19 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price, Strategy
+from memory.records.planning import (
+    LOCAL,
+    OPENAI_URL,
+    ModelCall,
+    ModelFault,
+    ModelUse,
+    Planner,
+    Planning,
+    Price,
+    Strategy,
+)
 from memory.records.record import Decision, FailureKind, NodeName, Record
+from memory.records.research import Found, Query, Research, Shelf
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
     Adjust,
@@ -104,6 +115,7 @@ __all__ = [
     "Filter",
     "ForPlan",
     "Foresight",
+    "Found",
     "GoBack",
     "GoOn",
     "GuardScore",
@@ -133,17 +145,20 @@ __all__ = [
     "PassRate",
     "Place",
     "Plan",
+    "Planner",
     "Planning",
     "Pool",
     "Prediction",
     "Price",
     "PythonFunction",
+    "Query",
     "Question",
     "Reading",
     "Record",
     "Regex",
     "Rehearsal",
     "Reply",
+    "Research",
     "Rewrite",
     "RougeL",
     "RowGroup",
@@ -152,6 +167,7 @@ __all__ = [
     "SealedTest",
     "Select",
     "SelfDistil",
+    "Shelf",
     "Snapshot",
     "Strategy",
     "Subset",
