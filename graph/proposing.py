@@ -12,7 +12,7 @@ from memory.events import Events
 from memory.layout import RunFolder
 from memory.ledger import Ledger
 from memory.records import LOCAL, BaseModelCard, ModelCall, Planning, Task
-from nodes.deps import Propose
+from nodes.deps import Propose, ReadOutputs
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import read_items, split_path
 from tools.earlier_runs import lessons_of_earlier_runs
@@ -83,7 +83,6 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Br
     desk.note(says(planning.model_copy(update={"base_url": url_of(planning, access)})))
     first = endpoint_of(planning.model, planning, access, desk)
     second = endpoint_of(planning.strong_model or planning.model, planning, access, desk)
-    weak = endpoint_of(planning.weak_model, planning, access, desk) if planning.weak_model else None
     return LanguagePlanner(
         broker=broker,
         endpoints=(first, second),
@@ -93,7 +92,6 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Br
         note=desk.note,
         researcher=researcher_of(broker, first, access, desk) if planning.research else None,
         form=StructuredPlan if planning.planner == "hybrid" else ProposedPlan,
-        reader=ErrorReader(broker, weak, template("errors"), desk.note) if weak else None,
     )
 
 
@@ -106,6 +104,16 @@ def researcher_of(broker: Broker, endpoint: Endpoint, access: Access, desk: Desk
         told = f"looking up {', '.join(f'{shelf}s' for shelf in library.shelves)}" if library.shelves else "off"
         desk.note(f"--research: {'; '.join([told, *problems])}")
     return Researcher(broker, endpoint, template("research"), library, desk.folder, desk.note)
+
+
+def reader_of(task: Task, access: Access, desk: Desk, broker: Broker) -> ReadOutputs | None:
+    """The model that reads wrong outputs for the analyst; None where the person named none."""
+    planning = task.planning
+    if not planning.weak_model:
+        return None
+    asked = f"{desk.benchmark.name}, {desk.benchmark.title}"
+    weak = endpoint_of(planning.weak_model, planning, access, desk)
+    return ErrorReader(broker, weak, template("errors"), asked, desk.note)
 
 
 def endpoint_of(name: str, planning: Planning, access: Access, desk: Desk) -> Endpoint:

@@ -13,7 +13,7 @@ from langgraph.types import Command
 from graph.build import RECURSION_LIMIT, Graph, build
 from graph.checked import STATE
 from graph.inbox import letters
-from graph.proposing import Desk, broker_of, proposer_of, writers_of
+from graph.proposing import Desk, broker_of, proposer_of, reader_of, writers_of
 from graph.snapshot import Snapshot, question_of, write_snapshot
 from graph.steering import LetterBox, Post, clear, interruptible
 from graph.workshop import Workshop
@@ -187,6 +187,7 @@ def assemble(
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
         propose=proposer_of(task, workshop.access, workshop.propose, desk, broker),
+        read_outputs=reader_of(task, workshop.access, desk, broker),
         writers=writers_of(task, workshop.access, desk, broker),
         guards=guards,
         ledger=ledger,

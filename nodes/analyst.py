@@ -4,9 +4,11 @@ from memory.layout import read_record, write_record
 from memory.lineage import rose
 from memory.origin import read_origin
 from memory.records import Baseline, GuardScore, Research, SealedTest, Trial
-from memory.state import Changes, State, ended, plan_at_work, trial_seconds, winner
+from memory.state import Changes, State, ended, plan_at_work, seconds_left, trial_seconds, winner
 from nodes.deps import Deps
 from nodes.measurement import (
+    attribution,
+    blamed,
     champion,
     compare,
     constant,
@@ -72,6 +74,7 @@ def judge_trial(state: State, deps: Deps) -> Changes:
     if rose(judgement.decision, comparison):
         guards = guards_after(baseline, training, plan.number, deps)
         judgement = guarded(judgement, guards, state["task"].guard_margin)
+    found = outcomes(score, deps)
     trial = Trial(
         plan=plan,
         decision=judgement.decision,
@@ -83,10 +86,11 @@ def judge_trial(state: State, deps: Deps) -> Changes:
         train_score=train_score,
         comparison=comparison,
         guards=guards,
-        errors=classify_errors(outcomes(score, deps), deps.benchmark.closed_answers),
+        errors=classify_errors(found, deps.benchmark.closed_answers),
         expectation_met=expectation_met(plan, comparison),
         seconds=trial_seconds(state) + deps.node_seconds(),
     )
+    trial = blamed(trial, found, seconds_left(state), deps)
     write_record(deps.folder.trial(plan.number) / "verdict.json", trial)
     deps.events.emit("decision", f"trial {plan.number} {trial.decision}: {trial.arithmetic}")
     return ended(trial) | {"lessons": [taught(trial, of_change(plan, score, comparison, state, deps))]}
@@ -127,6 +131,13 @@ def origin_of(deps: Deps) -> str | None:
     return str(origin) if origin else None
 
 
+def still_wrong(state: State, deps: Deps) -> tuple[report.Example, ...]:
+    """Wrong outputs of the winner on validation, or of the best trial where nothing was accepted."""
+    scored = [trial for trial in state.get("trials", []) if trial.score]
+    best = winner(state) or max(scored, key=lambda trial: trial.score.oriented if trial.score else 0.0, default=None)
+    return report.examples(best, outcomes(best.score, deps)) if best and best.score else ()
+
+
 def write_up(state: State, deps: Deps, seconds: float) -> None:
     """Write the report, and hand the winning model over with its card."""
     best, test, baseline = winner(state), state.get("test"), state.get("baseline")
@@ -145,6 +156,8 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         lineage=report.lineage(state, splits, dict(deps.locks), forked_from=origin_of(deps)),
         data=f"{deps.splits.source}, licence {deps.splits.licence}",
         findings=read_findings(deps.folder.data),
+        attribution=attribution(state, deps),
+        examples=still_wrong(state, deps),
         models=uses(all_calls(deps.folder.llm)),
         research=read_record(deps.folder.research, Research) if deps.folder.research.exists() else None,
         serve=serve_command(deps.engines.vllm.python, model, deps.device, deps.server.max_model_len),

@@ -3,9 +3,10 @@
 from statistics import fmean
 
 from memory.layout import write_record
-from memory.records import Plan, Task
+from memory.records import Attribution, Plan, Task
 from memory.state import Changes, State, asked_to_end, open_wishes, refused, seconds_left, trials_left
 from nodes.deps import Deps
+from nodes.measurement import attribution
 from tools.benchmarks.splits import read_items
 from tools.earlier_runs import best_recipe
 from tools.lengths import row_tokens
@@ -47,6 +48,7 @@ def brief(state: State, deps: Deps) -> Brief:
         baseline=baseline,
         trials=tuple(trials),
         lessons=holding(state.get("lessons", [])),
+        attribution=Attribution() if state["task"].planning.planner == "search" else attribution(state, deps),
         remembered=None if trials else best_recipe(deps.folder, state["task"]),
         wishes=tuple(open_wishes(state)),
         declined=tuple(refused(state)),

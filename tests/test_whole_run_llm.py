@@ -134,6 +134,29 @@ def test_the_model_that_is_tuned_plans_for_itself_without_any_key(runs: Runs) ->
     assert report["budget"]["server_starts"] == 1
 
 
+def test_a_weak_model_reads_the_wrong_outputs_of_each_trial_for_verdict_report_and_meter(runs: Runs) -> None:
+    read = {"text": {"classes": [{"name": "too short", "items": [2, 1]}], "shared": "Letters miss.", "blame": "data"}}
+    with playing(FIRST, read, SECOND, {"text": "?"}) as (url, script):
+        out, _ = runs.call(*PLANNED, "--weak-model", "cheap", **access(url))
+    (folder,) = runs.folders()
+    first, second = read_state(folder)["trials"]
+    assert first.blame is not None
+    assert second.blame is not None
+    reading = first.blame.reading
+    assert reading is not None
+    assert (reading.model, reading.blamed, reading.classes[0].name) == ("cheap", "data", "too short")
+    assert len(reading.classes[0].examples) == 2
+    assert second.blame.reading is None
+    assert "cheap did not read the wrong outputs of trial 2" in out
+    assert "2 of 24 are too short" in prompts(script)[2]
+    assert "cheap read 24 of" in (folder.root / "report.md").read_text()
+    uses = json.loads((folder.root / "report.json").read_text())["models"]
+    assert [(use["model"], use["purpose"], use["calls"]) for use in uses] == [
+        ("clever", "planner", 2),
+        ("cheap", "reading errors", 3),
+    ]
+
+
 BROKEN = "def transform(row):\n    return row['nothing']"
 TWICE = "def transform(row):\n    return [row, {**row, 'prompt': 'Please. ' + row['prompt']}]"
 

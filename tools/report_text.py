@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memory.records import Comparison, Score, Trial
+from tools.causes.text import Section, blame_lines, reading_lines, sections
 from tools.report import RunReport
 
 
@@ -22,6 +23,7 @@ def markdown(report: RunReport) -> str:
         "## Validation\n\n" + scoreboard(report),
         *guards(report),
         *oddities(report),
+        *map(section_text, sections(report)),
         "## Trials\n\n" + "\n\n".join(trial_text(trial) for trial in report.trials),
         *dropped(report),
         "## Lessons\n\n" + bullets(lesson.says for lesson in report.lessons),
@@ -43,6 +45,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A Markdown list, or a line that says there is nothing."""
     return "\n".join(f"- {line}" for line in lines) or "None."
+
+
+def section_text(section: Section) -> str:
+    """A section with its tables and lines."""
+    tables = [table(head, rows) for head, rows in section.tables if rows]
+    return "\n\n".join(
+        [f"## {section.title}", section.says, *tables, *([bullets(section.lines)] if section.lines else [])]
+    )
 
 
 def figure(score: Score) -> list[str]:
@@ -217,6 +227,8 @@ def trial_text(trial: Trial) -> str:
         )
     if trial.errors:
         lines.append("- Errors: " + ", ".join(f"{each.count} {each.name}" for each in trial.errors) + ".")
+    if trial.blame:
+        lines += [f"- {line}" for line in (*blame_lines(trial.blame), *reading_lines(trial.blame))]
     if trial.failure:
         lines.append(f"- Failure in {trial.failure.node}: {trial.failure.message}. {trial.failure.way_out}")
     lines.append(f"- Arithmetic: {trial.arithmetic}")

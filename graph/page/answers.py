@@ -15,6 +15,7 @@ from graph.values import in_words
 from memory.records import Plan, Score, Trial
 from memory.state import trials_left, winner
 from tools import report
+from tools.causes.text import blame_lines
 from tools.lessons import distilled
 from tools.report_text import changed
 
@@ -49,6 +50,8 @@ def why(reading: Reading, found: Match) -> str:
         )
     if trial.errors:
         lines.append("Its errors: " + ", ".join(f"{each.count} {plain(each.name)}" for each in trial.errors) + ".")
+    if trial.blame is not None:
+        lines += map(plain, blame_lines(trial.blame))
     lessons = [lesson for lesson in reading.state.get("lessons", []) if lesson.trials[-1:] == (trial.number,)]
     lines += [f"Learned: {plain(lesson.text)} ({plain(lesson.evidence)})." for lesson in lessons]
     return "\n\n".join(line for line in lines if line)

@@ -46,6 +46,8 @@ def trials(shell: Shell, seen: gr.State) -> None:
     place = shell.place
     number = gr.Dropdown(choices=[], label="Trial", elem_id="trial")
     about = gr.Markdown()
+    with gr.Accordion("What its change did, and what is still wrong", open=False):
+        why = gr.HTML()
     with gr.Accordion("Checks before the training", open=False):
         checks = gr.HTML()
     with gr.Accordion("Where the training rows come from, and what was left out", open=False):
@@ -62,6 +64,7 @@ def trials(shell: Shell, seen: gr.State) -> None:
     one = [shell.run, number]
     listen([seen.change], partial(trials_of, place), one, [number])
     listen([seen.change, number.change], partial(trial, place), one, [about, checks, provenance])
+    listen([seen.change, number.change], partial(why_of, place), one, [why])
     listen([number.change, words.submit, page.change], partial(rows_of, place), [*one, words, page], [where, rows])
     listen([seen.change, number.change, name.change, again.click], partial(log_of, place), [*one, name], [log])
 
@@ -125,6 +128,12 @@ def trial(place: Place, run: str | None, chosen: int | None) -> tuple[str, str, 
         return NOTHING, "", ""
     part = trial_parts.parts(reading.state, chosen)
     return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
+
+
+def why_of(place: Place, run: str | None, chosen: int | None) -> str:
+    """What the trial's change did, and what is still wrong."""
+    reading = place.chosen(run)
+    return "" if reading is None or chosen is None else trial_parts.why(reading.folder, reading.state, chosen)
 
 
 def rows_of(

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memory.records.cause import Blame
 from memory.records.dataset import DatasetCard
 from memory.records.plan import Plan
 from memory.records.record import Decision, Record
@@ -59,6 +60,8 @@ class Trial(Record):
     guards: tuple[GuardScore, ...] = ()
     """Other benchmarks; measured where the trial rose."""
     errors: tuple[ErrorClass, ...] = ()
+    blame: Blame | None = None
+    """What is to blame for what is still wrong; None where nothing was scored, and in runs of before it was asked."""
     expectation_met: bool | None = None
     """Whether the gain reached the plan's expectation; None where nothing was scored."""
     failure: Failure | None = None

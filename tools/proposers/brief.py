@@ -14,6 +14,7 @@ from pydantic import Field
 
 from memory.lineage import last_accepted
 from memory.records import (
+    Attribution,
     Baseline,
     BaseModelCard,
     DataRecipe,
@@ -85,6 +86,8 @@ class Brief(Record):
     trials: tuple[Trial, ...] = ()
     """All ended trials, oldest first, failed ones included."""
     lessons: tuple[Lesson, ...] = ()
+    attribution: Attribution = Attribution()
+    """What each change did, and how good expectations were; for a language model, so empty where search plans."""
     remembered: Remembered | None = None
     """What a first trial may start from; None later, and where no earlier run did the same work."""
     wishes: tuple[Wish, ...] = ()

@@ -15,6 +15,7 @@ from memory.records import (
     Operator,
     Order,
     PassRate,
+    Plan,
     Record,
     Rewrite,
     Select,
@@ -88,6 +89,12 @@ class Recipe(Record):
     def steps(self) -> int:
         """Optimiser steps."""
         return math.ceil(self.visits / self.training.batch_size)
+
+
+def recipe_of_plan(plan: Plan, rows: int) -> Recipe:
+    """A plan's recipe; where it takes all rows, `rows` is written into it: how many that are."""
+    recipe = Recipe(data=plan.data, training=plan.training)
+    return recipe if recipe.data.rows is not None else changed(recipe, rows=rows)
 
 
 def factors(recipe: Recipe) -> dict[str, Value]:
@@ -189,19 +196,34 @@ def differing(before: Recipe, after: Recipe) -> list[str]:
 
 def change_between(before: Recipe, after: Recipe) -> Change | None:
     """The change as a plan states it: one factor by name, or `several`; None where nothing differs."""
-    names = differing(before, after)
-    if not names:
-        return None
-    old, new = factors(before), factors(after)
-    if names == ["continue_from"]:
-        return Change(factor="continue_from", before=_weights(before), after=f"{_weights(after)}, {after.rows} rows")
-    if len(names) == 1:
-        return Change(factor=names[0], before=shown(old.get(names[0])), after=shown(new.get(names[0])))
+    changes = changes_between(before, after)
+    if len(changes) < 2:
+        return changes[0] if changes else None
     return Change(
         factor="several",
-        before=", ".join(f"{name} {shown(old.get(name))}" for name in names),
-        after=", ".join(f"{name} {shown(new.get(name))}" for name in names),
+        before=", ".join(f"{change.factor} {change.before}" for change in changes),
+        after=", ".join(f"{change.factor} {change.after}" for change in changes),
     )
+
+
+def changes_between(before: Recipe, after: Recipe) -> list[Change]:
+    """All changes, those left out that merely follow another."""
+    changes = _changes(before, after, differing(before, after))
+    if [change.factor for change in changes] == ["continue_from"]:
+        return [Change(factor="continue_from", before=_weights(before), after=f"{_weights(after)}, {after.rows} rows")]
+    return changes
+
+
+def following(before: Recipe, after: Recipe) -> list[Change]:
+    """The changes that merely follow another."""
+    names = {follower for name in differing(before, after) for follower in FOLLOWERS.get(name, ())}
+    old, new = factors(before), factors(after)
+    return _changes(before, after, [name for name in old if name in names and old[name] != new.get(name)])
+
+
+def _changes(before: Recipe, after: Recipe, names: Iterable[str]) -> list[Change]:
+    old, new = factors(before), factors(after)
+    return [Change(factor=name, before=shown(old.get(name)), after=shown(new.get(name))) for name in names]
 
 
 def _weights(recipe: Recipe) -> str:

@@ -8,7 +8,7 @@ from memory.lineage import went_on_from
 from memory.records import Record, Trial
 from tools.proposers.brief import Brief
 from tools.proposers.curves import curve_of
-from tools.proposers.factors import Recipe, Value, changed, factors, near
+from tools.proposers.factors import Recipe, Value, factors, near, recipe_of_plan
 
 AMOUNTS = ("rows", "epochs")
 """Factors that may be tried again at twice the size."""
@@ -33,10 +33,7 @@ class Attempt(Record):
 
 def recipe_of(brief: Brief, trial: Trial) -> Recipe:
     """A trial's recipe; where it takes all rows, the number that it took is written into it."""
-    recipe = Recipe(data=trial.plan.data, training=trial.plan.training)
-    if recipe.data.rows is not None:
-        return recipe
-    return changed(recipe, rows=trial.dataset.rows if trial.dataset else max(1, brief.rows_available))
+    return recipe_of_plan(trial.plan, trial.dataset.rows if trial.dataset else max(1, brief.rows_available))
 
 
 def chain(brief: Brief, recipe: Recipe) -> list[Recipe]:

@@ -19,7 +19,6 @@ from tools.proposers import search
 from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.llm_brief import Facts, Part, brief_text
-from tools.proposers.llm_errors import ErrorReader
 from tools.proposers.llm_form import DATA_STEPS, ProposedPlan, StructuredPlan
 from tools.proposers.llm_plan import plan_of
 from tools.proposers.llm_research import Researcher, cited, research_part
@@ -51,8 +50,6 @@ class LanguagePlanner:
     """The search proposer, or what a test puts in its place."""
     note: Callable[[str], None]
     """Is told what a person should know, a line each."""
-    reader: ErrorReader | None = None
-    """Reads wrong outputs for the planner; None shows them raw."""
     researcher: Researcher | None = None
     """Looks things up before the first plan; None where the person did not ask for it."""
     form: type[ProposedPlan | StructuredPlan] = ProposedPlan
@@ -108,8 +105,7 @@ class LanguagePlanner:
         TrialError, ServerError and RefusedError."""
         most = self.endpoints[0].prompt_tokens
         research = self.researcher(brief, self.facts, patience(brief)) if self.researcher else Research()
-        reading = self.reader(brief, self.facts, patience(brief)) if self.reader else ""
-        more = (Part(self._money(brief)), Part(reading, rank=3), research_part(research))
+        more = (Part(self._money(brief)), research_part(research))
         try:
             return cited(self._twice(brief, net, most, more), research)
         except ModelError as error:

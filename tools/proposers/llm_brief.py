@@ -12,6 +12,7 @@ from pathlib import Path
 from memory.layout import RunFolder, read_rows
 from memory.records import Outcome, Plan, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
+from tools.causes.text import attribution_lines, blame_lines, reading_lines
 from tools.llm.endpoint import CHARS_A_TOKEN
 from tools.llm.prompt import fenced
 from tools.proposers.brief import Brief, Stop
@@ -65,7 +66,7 @@ class Facts:
 
 def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, more: Sequence[Part] = ()) -> str:
     """The brief in at most so many tokens, by an estimate on the safe side; what was left out is said. `more` is what
-    a planner knows beside it: for example what another model read out of the wrong outputs."""
+    a planner knows beside it."""
     parts = [
         Part(task_part(brief, facts)),
         Part(brief.task.description[:DESCRIPTION_CHARS], rank=1, short=brief.task.description[:LABEL_CHARS]),
@@ -74,6 +75,8 @@ def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, m
         *(Part(text, rank=11, short=short) for text, short in source_texts(facts.sources())),
         Part(baseline_part(brief)),
         *trial_parts(brief),
+        Part(reading_part(brief), rank=3),
+        Part(bullets("What each change did on validation", tuple(attribution_lines(brief.attribution))), rank=5),
         *more,
         *wrong_outputs(brief, facts),
         Part(bullets("Lessons of this run", (f"{one.text} ({one.evidence})" for one in brief.lessons)), rank=9),
@@ -199,6 +202,7 @@ def trial_text(brief: Brief, trial: Trial) -> str:
         lines.append(f"  loss {curve.start:.3f} -> {curve.end:.3f}, {falling}, {trial.training.steps} steps")
     if trial.errors:
         lines.append("  errors: " + ", ".join(f"{one.count} {one.name}" for one in trial.errors))
+    lines += [f"  {line}" for line in blame_lines(trial.blame)] if trial.blame else []
     lines += [
         f"  guard {one.benchmark} {figure(one.score)}, {one.comparison.difference:+.3f}"
         for one in trial.guards
@@ -206,6 +210,13 @@ def trial_text(brief: Brief, trial: Trial) -> str:
     ]
     lines += [f"  {dead}"] if (dead := dead_end(brief, trial)) else []
     return "\n".join([*lines, f"  judged: {trial.arithmetic}"])
+
+
+def reading_part(brief: Brief) -> str:
+    """What a cheaper model read in the wrong outputs of the trial to grow from. It may repeat what they say."""
+    best = standing(brief)
+    told = "\n".join(reading_lines(best.blame)) if best and best.blame else ""
+    return f"Trial {best.number}'s wrong outputs:\n{fenced(told)}" if best and told else ""
 
 
 def short_trial(trial: Trial) -> str:
