@@ -30,6 +30,11 @@ def small(brief: Brief) -> Plan | Stop:
     return follow([("small", DataRecipe(operators=(FEW,)), GOOD)], brief)
 
 
+def taught(brief: Brief) -> Plan | Stop:
+    """One trial after which the embedded model is plainly better at a task of few labels."""
+    return follow([("taught", DataRecipe(operators=(Select(rows=96),)), GOOD.model_copy(update={"epochs": 2}))], brief)
+
+
 def one_row(brief: Brief) -> Plan | Stop:
     """One trial on a single row."""
     return follow([("one row", DataRecipe(operators=(Select(rows=1),)), GOOD)], brief)
@@ -60,4 +65,4 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "small": small, "one_row": one_row, "rising": rising}
+SCRIPTS = {each.__name__: each for each in (failing_thrice, sound, small, taught, one_row, rising)}

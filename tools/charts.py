@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from memory.lineage import rose, winner
 from memory.records import Baseline, Decision, Trial
+from tools.plan_text import changed
 
 HEIGHT = 300
 """Pixels."""
@@ -236,8 +237,7 @@ def _parent(trial: Trial, places: dict[int, tuple[int, int]]) -> int:
 
 def _what_changed(trial: Trial) -> str:
     """A line that stands beside a node when it is pointed at. Plotly reads some HTML in it, so it is escaped."""
-    change, score = trial.plan.change, trial.score
-    words = f"trial {trial.number}, {trial.decision}"
-    words += f": {change.factor} {change.before} → {change.after}" if change else ": first recipe"
+    score = trial.score
+    words = f"trial {trial.number}, {trial.decision}: {changed(trial.plan)}"
     words += f", {score.value:.3f} ± {score.stderr:.3f}" if score else ""
     return html.escape(words)

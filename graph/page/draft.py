@@ -6,7 +6,6 @@ What is uploaded is parsed and never executed: a metric that is a Python file is
 from __future__ import annotations
 
 import shutil
-import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,9 @@ from pydantic import ValidationError
 from graph.arguments import parse
 from graph.page.safe_text import block, html_table, paragraph
 from graph.page.uploads import Uploads, rows
-from graph.runs import all_runs
 from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
-from memory.layout import disk, made, read_record, write_text
+from memory.layout import disk, made, write_text
 from memory.records import OwnTask, Record, Task
 from tools import metrics
 from tools.base_models import HUB_ID
@@ -38,8 +36,6 @@ SOURCE = "the form"
 """What messages call the task file that is not written yet."""
 KINDS = tuple(kind for kind in METRICS if kind != "python")
 """Metrics that can be chosen on the page."""
-JUST_NOW = 60.0
-"""Seconds in which the same task is not started again."""
 
 
 class Form(Record):
@@ -175,13 +171,6 @@ def task_to_start(runs: Path, name: str, base_model: str, budget: str, trials: s
     argv = ["--task", str(files[name]), f"--base-model={base_model}", f"--budget={budget.strip()}"]
     argv += [f"--max-trials={trials.strip()}"] if trials.strip() else []
     return parse(argv, {}).task()
-
-
-def refuse_twice(runs: Path, task: Task) -> None:
-    """Raises InputError where the newest run does the same and has only just begun: a second click is no second run."""
-    for folder in all_runs(runs)[-1:]:
-        if time.time() - folder.task.stat().st_mtime < JUST_NOW and read_record(folder.task, Task) == task:
-            raise InputError(f"run {folder.id} of this task has just been started", "Watch it, or wait a moment.")
 
 
 # --- what is shown --------------------------------------------------------------------------------------------------

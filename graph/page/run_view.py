@@ -12,14 +12,13 @@ from typing import Any, NamedTuple, get_args
 import gradio as gr
 
 from graph.live import progress_words
-from graph.page.answers import changed_words
 from graph.page.reading import Reading, Status
 from graph.page.safe_text import element, plain
 from graph.page.shell import Shell, listen
 from graph.values import in_words
 from memory.records import NodeName, Trial
 from tools import charts
-from tools.report_text import changed
+from tools.plan_text import changed
 
 LINES = 60
 """Of the log."""
@@ -128,8 +127,8 @@ def plan_text(reading: Reading) -> str:
     if plan is not None:
         grown = f"trial {plan.parent}" if plan.parent else "the base model"
         return (
-            f"### Trial {plan.number}, planned\n\n{plain(plan.hypothesis)}\n\nIt grows from {grown} and changes "
-            f"{plain(changed_words(plan))}, since {plain(plan.diagnosis)}\n\nExpected gain {plan.expected_gain:+.3f}, "
+            f"### Trial {plan.number}, planned\n\n{plain(plan.hypothesis)}\n\nIt grows from {grown}; "
+            f"{plain(changed(plan))}. Why: {plain(plan.diagnosis)}\n\nExpected gain {plan.expected_gain:+.3f}, "
             f"{in_words(plan.predicted_seconds)}."
         )
     ended = reading.state.get("trials", [])
@@ -156,7 +155,7 @@ def trial_rows(reading: Reading) -> list[list[str]]:
         rows.append(
             [
                 str(trial.number),
-                changed(trial),
+                changed(trial.plan),
                 f"{score.value:.3f} ± {score.stderr:.3f}" if score else "",
                 f"[{score.ci_low:.3f}, {score.ci_high:.3f}]" if score else "",
                 f"{charts.LOOKS[trial.decision].mark} {trial.decision}",
