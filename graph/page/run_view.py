@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import gradio as gr
@@ -20,6 +21,8 @@ from memory.records import NodeName, Trial
 from tools import charts
 from tools.plan_text import changed
 
+NAME = "Run"
+"""Of the tab."""
 LINES = 60
 """Of the log."""
 MARKS: dict[Status, str] = {
@@ -38,11 +41,13 @@ class Part(NamedTuple):
     key: Callable[[Reading], Hashable]
     """Differs whenever `show` would."""
     show: Callable[[Reading], Any]
+    nothing: Any = None
+    """Stands there where no run is chosen."""
 
 
 def layout(shell: Shell) -> None:
-    """Build the tab."""
-    now = gr.HTML(elem_id="now")
+    """Build the tab. It is drawn while somebody looks: charts take the longest of all that a page has to do."""
+    now = gr.HTML(NOTHING, elem_id="now")
     nodes = gr.HTML(elem_id="nodes")
     with gr.Row():
         plan = gr.Markdown(label="Plan", min_width=320, elem_id="plan")
@@ -56,28 +61,28 @@ def layout(shell: Shell) -> None:
         column_widths=[60, 180, 120, 130, 120, 90, 80, 80, 320],
     )  # fmt: skip
     log = gr.Textbox(label="What happened, newest first", lines=12, max_lines=12, interactive=False, autoscroll=False)
-    drawn = gr.State(())
-    outputs = [nodes, plan, budget, loss, validation, tree, trials, log]
+    ticking, lasting = [now, budget], [nodes, plan, loss, validation, tree, trials, log]
 
-    def follow(run: str | None, before: tuple[Hashable, ...]) -> list[Any]:
-        return redrawn(shell.place.chosen(run), before)
+    def follow(parts: Sequence[Part], run: str | None, tab: str, before: tuple[Hashable, ...]) -> list[Any]:
+        if tab != NAME:
+            return [gr.skip()] * (len(parts) + 1)
+        return redrawn(parts, shell.place.chosen(run), before)
 
-    listen([shell.news.change], follow, [shell.run, drawn], [*outputs, drawn])
+    for triggers, parts, outputs in (
+        ([shell.news.change, shell.current.change, shell.tick.tick], TICKING, ticking),
+        ([shell.news.change, shell.current.change], LASTING, lasting),
+    ):
+        drawn = gr.State(())
+        listen(triggers, partial(follow, parts), [shell.run, shell.current, drawn], [*outputs, drawn])
 
-    def tick(run: str | None) -> str:
-        reading = shell.place.chosen(run)
-        return now_html(reading) if reading else NOTHING
 
-    listen([shell.news.change, shell.tick.tick], tick, [shell.run], [now])
-
-
-def redrawn(reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
+def redrawn(parts: Sequence[Part], reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
     """A value for each part, or a skip where it would be the same; and the keys, for the next time."""
     if reading is None:
-        return [*([gr.skip()] * len(PARTS)), gr.skip()]
-    keys = tuple((reading.folder.id, part.key(reading)) for part in PARTS)
+        return [*(part.nothing for part in parts), ()]
+    keys = tuple((reading.folder.id, part.key(reading)) for part in parts)
     old = tuple(before) or (None,) * len(keys)
-    shown = [part.show(reading) if key != was else gr.skip() for part, key, was in zip(PARTS, keys, old, strict=True)]
+    shown = [part.show(reading) if key != was else gr.skip() for part, key, was in zip(parts, keys, old, strict=True)]
     return [*shown, keys if keys != old else gr.skip()]
 
 
@@ -87,7 +92,7 @@ NOTHING = "<p>No run yet. Ask for one in the chat.</p>"
 
 
 def now_html(reading: Reading) -> str:
-    """Status, work at hand and budget in one line; it ticks."""
+    """Status, work at hand and budget in one line."""
     spent, budget = in_words(reading.spent_seconds), in_words(reading.state["task"].budget.seconds)
     words = f"{MARKS[reading.status]} {reading.status}"
     if reading.status == "at work" and reading.node:
@@ -100,6 +105,8 @@ def now_html(reading: Reading) -> str:
         line.append(element("span", said))
     elif reading.status in ("starting", "stopped") and reading.said:
         line.append(element("span", reading.said))
+    elif reading.node and reading.events and reading.events[-1].kind == "note":
+        line.append(element("span", reading.events[-1].says))
     left = "" if reading.status == "finished" else f", {in_words(reading.seconds_left)} left"
     line.append(element("span", f"{spent} of {budget} spent{left}"))
     return f'<div class="now" role="status">{" ".join(line)}</div>'
@@ -215,10 +222,14 @@ def _trials(reading: Reading) -> list[Trial]:
     return reading.state.get("trials", [])
 
 
-PARTS = (
+TICKING = (
+    Part(now_html, now_html, NOTHING),
+    Part(lambda reading: (_ended(reading), round(reading.spent_seconds / 5)), budget_chart),
+)
+"""What changes by itself."""
+LASTING = (
     Part(lambda reading: (reading.status, reading.node, reading.following), nodes_html),
     Part(lambda reading: (_ended(reading), reading.state.get("plan") is not None), plan_text),
-    Part(lambda reading: (_ended(reading), round(reading.spent_seconds / 5)), budget_chart),
     Part(lambda reading: (len(reading.losses), reading.losses[-1:], _ended(reading)), loss_chart),
     Part(
         _ended,

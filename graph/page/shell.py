@@ -102,8 +102,8 @@ def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
             return opened(place, request.query_params.get("run"))
 
         listen([blocks.load], first, [], [run, known, shell.news])
-        listen([shell.tick.tick, run.change], functools.partial(looked, place), [run, known, shell.news],
-               [run, known, shell.news])  # fmt: skip
+        listen([shell.tick.tick], functools.partial(looked, place), [run, known, shell.news], [run, known, shell.news])
+        listen([run.change], functools.partial(chosen, place), [run], [shell.news])
         listen([bar.select], turned, [], [shell.current])
         run.change(None, [run], None, js=KEEP_IN_ADDRESS, api_visibility="private")
     blocks.queue(max_size=QUEUE, default_concurrency_limit=SIDE_BY_SIDE)
@@ -134,13 +134,18 @@ def looked(place: Place, run: str | None, known: Sequence[str], news: News | Non
     if run and run not in ids:
         gr.Warning("There is no such run. Choose one in the list.", title="Not found")
         return gr.update(choices=list(ids), value=None), ids, None
-    fresh = place.news(run) if run else None
+    fresh = place.news(run) if run else news  # that none is chosen is told by its own event
     same = ids == tuple(known)
     return (
         gr.skip() if same else gr.update(choices=list(ids)),
         gr.skip() if same else ids,
         gr.skip() if fresh == news else fresh,
     )
+
+
+def chosen(place: Place, run: str | None) -> News | None:
+    """News of a run that was just chosen; what is not in the list is let go of a second later."""
+    return place.news(run) if run in place.ids() else None
 
 
 def listen(
@@ -154,11 +159,12 @@ def listen(
     mode: Literal["once", "multiple", "always_last"] | None = None,
 ) -> Dependency:
     """Wire events to `work`, at most `limit` at a time; in place of events, what was wired before, to follow it. `mode`
-    says what becomes of an event that comes while an earlier one is worked on; None is Gradio's choice."""
+    says what becomes of an event that comes while an earlier one is worked on; None is Gradio's choice. Hidden progress
+    is still clocked in the browser, on each output that shows it: one is enough."""
     wire = triggers.then if isinstance(triggers, Dependency) else functools.partial(gr.on, list(triggers))
     wired: Dependency = wire(
         one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit, trigger_mode=mode,
-        api_visibility="private",
+        api_visibility="private", show_progress_on=list(outputs[:1]) if progress == "hidden" else None,
     )  # fmt: skip
     return wired
 
