@@ -10,7 +10,7 @@ import pytest
 
 from graph.page.place import Place
 from graph.page.reading import Follower
-from graph.page.run_view import LASTING, TICKING, log_text, nodes_html, now_html, redrawn, trial_rows
+from graph.page.run_view import LASTING, TICKING, log_text, nodes_html, now_html, plan_text, redrawn, trial_rows
 from graph.snapshot import write_snapshot
 from memory.database import Database
 from memory.errors import InputError, StorageError
@@ -107,6 +107,16 @@ def test_what_takes_long_before_it_can_be_counted_is_said_beside_the_node_at_wor
         assert "the vLLM server starts" in now_html(Follower(folder).read(time.time()))
         events.emit("progress", "scoring", done=1, total=2)
         assert "the vLLM server starts" not in now_html(Follower(folder).read(time.time()))
+
+
+def test_an_ended_run_says_what_the_sealed_test_says(folder: RunFolder) -> None:
+    write_snapshot(folder, {**example_run.finished(folder), "test": None}, ["planner"])
+    assert "Trial 3, accepted" in plan_text(Follower(folder).read(time.time()))
+    write_snapshot(folder, example_run.finished(folder), [])
+    said = plan_text(Follower(folder).read(time.time()))
+    assert "The run has ended: improved" in said
+    assert "better than the " in said
+    assert [said.count(name) for name in ("base, zero-shot", "base, 5-shot", "trial 3")] == [1, 1, 1]
 
 
 def test_a_row_says_whether_the_hypothesis_came_true(folder: RunFolder) -> None:

@@ -14,12 +14,14 @@ import gradio as gr
 
 from graph.live import progress_words
 from graph.page.reading import Reading, Status
-from graph.page.safe_text import element, plain
+from graph.page.safe_text import element, plain, table
 from graph.page.shell import Shell, listen
 from graph.values import in_words
-from memory.records import NodeName, Trial
+from memory.records import NodeName, SealedTest, Trial
 from tools import charts
 from tools.plan_text import changed
+from tools.report import judge
+from tools.report_text import figure
 
 NAME = "Run"
 """Of the tab."""
@@ -69,7 +71,7 @@ def layout(shell: Shell) -> None:
         return redrawn(parts, shell.place.chosen(run), before)
 
     for triggers, parts, outputs in (
-        ([shell.news.change, shell.current.change, shell.tick.tick], TICKING, ticking),
+        ([shell.news.change, shell.current.change, shell.beat.change], TICKING, ticking),
         ([shell.news.change, shell.current.change], LASTING, lasting),
     ):
         drawn = gr.State(())
@@ -105,7 +107,7 @@ def now_html(reading: Reading) -> str:
         line.append(element("span", said))
     elif reading.status in ("starting", "stopped") and reading.said:
         line.append(element("span", reading.said))
-    elif reading.node and reading.events and reading.events[-1].kind == "note":
+    elif reading.node and reading.events and reading.events[-1].kind in ("note", "check"):
         line.append(element("span", reading.events[-1].says))
     left = "" if reading.status == "finished" else f", {in_words(reading.seconds_left)} left"
     line.append(element("span", f"{spent} of {budget} spent{left}"))
@@ -129,8 +131,10 @@ def nodes_html(reading: Reading) -> str:
 
 
 def plan_text(reading: Reading) -> str:
-    """The plan at work, or what the last one came to."""
-    plan = reading.state.get("plan")
+    """The plan at work, or what the last one came to; at the end, what the run came to."""
+    test, plan = reading.state.get("test"), reading.state.get("plan")
+    if test is not None:
+        return verdict_text(test, reading.state.get("stop") or "")
     if plan is not None:
         grown = f"trial {plan.parent}" if plan.parent else "the base model"
         return (
@@ -146,6 +150,18 @@ def plan_text(reading: Reading) -> str:
             f"{plain(trial.arithmetic)}"
         )
     return f"### {plain(reading.task.benchmark)}\n\nThe untouched model is measured first; then trials are planned."
+
+
+def verdict_text(test: SealedTest, stop: str) -> str:
+    """What the sealed test says of the run, with its figures."""
+    verdict = judge(test, stop)
+    models = {"base, zero-shot": test.zero_shot, f"base, {test.few_shot.shots}-shot": test.few_shot}
+    models |= {f"trial {test.winner}": test.tuned} if test.tuned else {}
+    rows = [[name, *figure(score)[:3]] for name, score in models.items()]
+    return (
+        f"### The run has ended: {verdict.outcome}\n\n{plain(verdict.says)}\n\n"
+        f"{table(['sealed test', test.zero_shot.metric, '95 % interval', 'n'], rows)}\n\nStopped: {plain(stop)}"
+    )
 
 
 def came_true(trial: Trial) -> str:
@@ -229,7 +245,7 @@ TICKING = (
 """What changes by itself."""
 LASTING = (
     Part(lambda reading: (reading.status, reading.node, reading.following), nodes_html),
-    Part(lambda reading: (_ended(reading), reading.state.get("plan") is not None), plan_text),
+    Part(lambda reading: (_ended(reading), reading.status, reading.state.get("plan") is not None), plan_text),
     Part(lambda reading: (len(reading.losses), reading.losses[-1:], _ended(reading)), loss_chart),
     Part(
         _ended,
