@@ -9,6 +9,7 @@ import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -22,7 +23,7 @@ from memory.records import OwnTask, Record, Task
 from tools import metrics
 from tools.base_models import HUB_ID
 from tools.benchmarks import BENCHMARKS
-from tools.benchmarks.benchmark import Item
+from tools.benchmarks.benchmark import Item, Split
 from tools.lengths import tokens_of
 from tools.own_task import guess
 from tools.own_task.guess import Guess
@@ -178,7 +179,7 @@ def task_to_start(runs: Path, name: str, base_model: str, budget: str, trials: s
 
 def sizes(looked: Looked) -> str:
     """The splits and what was found, as HTML."""
-    parts = ", ".join(f"{len(items):,} {split}" for split, items in looked.splits.items.items())
+    parts = ", ".join(f"{len(looked.splits.items[split]):,} {split}" for split in get_args(Split))
     golds = f"All {looked.splits.findings.usable:,} golds get the full mark by {looked.task.metric.kind}."
     room = f"Answers may have {looked.task.max_new_tokens} tokens."
     found = [[one.kind, f"{one.rows:,}", f"{one.left_out:,}", one.says] for one in looked.splits.findings.found]
