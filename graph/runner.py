@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from graph.build import RECURSION_LIMIT, build
+from graph.build import RECURSION_LIMIT, Graph, build
 from graph.checked import STATE
 from graph.inbox import letters
-from graph.proposing import Desk, proposer_of
+from graph.proposing import Desk, broker_of, proposer_of, writers_of
 from graph.snapshot import Snapshot, question_of, write_snapshot
 from graph.steering import LetterBox, Post, clear, interruptible
 from graph.workshop import Workshop
@@ -34,8 +33,6 @@ from tools.sandbox.isolation import isolation
 from tools.serving import Server
 from tools.training.engine import kept_warm
 from tools.warm_engine import WarmEngine
-
-Graph = CompiledStateGraph[State, None, State, State]
 
 Prepare = Callable[[Task], Workshop]
 """Makes the workshop for a task; the tests hand in engines that are real processes but quick."""
@@ -180,6 +177,7 @@ def assemble(
         starting=lambda: events.emit("note", "the vLLM server starts"),
     )  # fmt: skip
     desk = Desk(folder, benchmark, workshop.model, server, workshop.device, events, ledger)
+    broker = broker_of(task, desk)
     return Deps(
         folder=folder,
         benchmark=benchmark,
@@ -191,7 +189,8 @@ def assemble(
         server=server,
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
-        propose=proposer_of(task, workshop.access, workshop.propose, desk),
+        propose=proposer_of(task, workshop.access, workshop.propose, desk, broker),
+        writers=writers_of(task, workshop.access, desk, broker),
         guards=guards,
         ledger=ledger,
         events=events,
