@@ -30,11 +30,6 @@ def small(brief: Brief) -> Plan | Stop:
     return follow([("small", DataRecipe(operators=(FEW,)), GOOD)], brief)
 
 
-def taught(brief: Brief) -> Plan | Stop:
-    """One trial after which the embedded model is plainly better at a task of few labels."""
-    return follow([("taught", DataRecipe(operators=(Select(rows=96),)), GOOD.model_copy(update={"epochs": 2}))], brief)
-
-
 def one_row(brief: Brief) -> Plan | Stop:
     """One trial on a single row."""
     return follow([("one row", DataRecipe(operators=(Select(rows=1),)), GOOD)], brief)
@@ -44,6 +39,12 @@ def rising(brief: Brief) -> Plan | Stop:
     """A trial that stand-in engines make good, and one that they make better by less than can be told from noise."""
     sizes = (256, 272)
     return follow([(f"{rows} rows", DataRecipe(operators=(Select(rows=rows),)), GOOD) for rows in sizes], brief)
+
+
+def wide(brief: Brief) -> Plan | Stop:
+    """One trial that stand-in engines make good, with an adapter that search would not begin with."""
+    recipe = GOOD.model_copy(update={"lora_rank": 32})
+    return follow([("wide", DataRecipe(operators=(Select(rows=256),)), recipe)], brief)
 
 
 def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
@@ -65,4 +66,11 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {each.__name__: each for each in (failing_thrice, sound, small, taught, one_row, rising)}
+SCRIPTS = {
+    "failing_thrice": failing_thrice,
+    "sound": sound,
+    "small": small,
+    "one_row": one_row,
+    "rising": rising,
+    "wide": wide,
+}
