@@ -172,7 +172,10 @@ def assemble(
         events.emit("note", isolation().says)
     ledger = Ledger(database, folder)
     window = max(each.window for each in (benchmark, *guards))
-    server = Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=window)
+    server = Server(
+        workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=window,
+        starting=lambda: events.emit("note", "the vLLM server starts"),
+    )  # fmt: skip
     desk = Desk(folder, benchmark, workshop.model, server, workshop.device, events, ledger)
     broker = broker_of(task, desk)
     return Deps(

@@ -78,7 +78,7 @@ def test_what_is_left_is_said_with_what_would_fit(reading: Reading) -> None:
 
 def test_what_a_trial_changed(reading: Reading) -> None:
     said = answer("what did trial 3 change?", reading) or ""
-    assert "learning\\_rate: 0.001 → 0.003" in said
+    assert "learning\\_rate\\: 0.001 → 0.003" in said
     assert "grows from trial 1" in said
     assert "first recipe" in (answer("what did trial 1 change?", reading) or "")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from memory.records import Comparison, Score, Trial
 from tools.causes.text import Section, blame_lines, reading_lines, sections
+from tools.plan_text import changed, recipe
 from tools.report import RunReport
 
 
@@ -144,7 +145,9 @@ def scoreboard(report: RunReport) -> str:
     for trial in report.trials:
         cells = figure(trial.score)[:3] if trial.score else ["", "", ""]
         compared = f"{p_of(trial.comparison)} ({trial.comparison.against})" if trial.comparison else ""
-        rows.append([f"trial {trial.number}", changed(trial), *cells, compared, minutes(trial.seconds), trial.decision])
+        rows.append(
+            [f"trial {trial.number}", changed(trial.plan), *cells, compared, minutes(trial.seconds), trial.decision]
+        )
     return table(["", "change", report.task.metric, "95 % interval", "n", "against", "time", "decision"], rows)
 
 
@@ -185,19 +188,11 @@ def dropped(report: RunReport) -> list[str]:
     return [f"## Rows left out of trial {winner.number}\n\n{table(head, rows)}{notes}"]
 
 
-def changed(trial: Trial) -> str:
-    """The one factor that the trial changed."""
-    change = trial.plan.change
-    if change is None:
-        return "first recipe"
-    return f"{change.factor}: {change.before} → {change.after}"
-
-
 def trial_text(trial: Trial) -> str:
     """Diagnosis, hypothesis, expectation, and what came of it."""
-    plan, recipe = trial.plan, trial.plan.training
+    plan, dataset = trial.plan, trial.dataset
     grown = f"grows from trial {plan.parent}" if plan.parent else "grows from the base model"
-    grown += ", goes on with its weights" if recipe.continue_from else ""
+    grown += ", goes on with its weights" if plan.training.continue_from else ""
     grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
     grown += ", planned by a language model" if plan.proposer == "llm" else ""
     grown += f", {' and '.join(plan.tuned)} tuned by Optuna" if plan.tuned else ""
@@ -206,13 +201,12 @@ def trial_text(trial: Trial) -> str:
         f"- Diagnosis: {plan.diagnosis}",
         f"- Hypothesis: {plan.hypothesis} Expected gain {plan.expected_gain:+.3f}; "
         f"{ {True: 'it came true', False: 'it did not come true', None: 'not measured'}[trial.expectation_met] }.",
-        f"- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
-        f"{recipe.batch_size}, rank {recipe.lora_rank}, {recipe.schedule}, seed {recipe.seed}.",
+        f"- Recipe: {recipe(plan, dataset.rows if dataset else None)}.",
     ]
     lines += [f"- Rests on: {'; '.join(plan.cites)}."] if plan.cites else []
-    if trial.dataset:
-        left_out = "".join(f"; left out {each.rows}: {each.reason}" for each in trial.dataset.dropped)
-        lines.append(f"- Data: {trial.dataset.rows} rows{left_out}.")
+    if dataset:
+        left_out = "".join(f"; left out {each.rows}: {each.reason}" for each in dataset.dropped)
+        lines.append(f"- Data: {dataset.rows} rows{left_out}.")
     if trial.training:
         run = trial.training
         ladder = "".join(f" Memory: {step}." for step in run.ladder)

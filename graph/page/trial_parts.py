@@ -18,7 +18,8 @@ from tools.causes.attribution import contrast, pairs
 from tools.causes.text import BLAME_HEAD, EFFECT_HEAD, blame_rows, effect_rows, unattributed
 from tools.data import TrainingRow
 from tools.estimates import compared_files, written
-from tools.report_text import bullets, changed, trial_text
+from tools.plan_text import changed
+from tools.report_text import bullets, trial_text
 
 TAIL_BYTES = 65_536
 """Of a log; its end is what a person wants."""
@@ -62,7 +63,7 @@ def parts(state: State, number: int) -> Parts:
 def choices(state: State) -> list[tuple[str, int]]:
     """The trials to choose from, newest first: words, and the number."""
     found = [
-        (f"trial {trial.number}, {trial.decision}: {changed(trial)}"[:100], trial.number)
+        (f"trial {trial.number}, {trial.decision}: {changed(trial.plan)}"[:100], trial.number)
         for trial in state.get("trials", [])
     ]
     if plan := state.get("plan"):
