@@ -15,7 +15,7 @@ from graph.snapshot import question_of
 from graph.values import near
 from memory.errors import InputError, RunBusyError, StorageError
 from memory.events import Event
-from memory.layout import RunFolder, read_record
+from memory.layout import RunFolder, folder_name, read_record
 from memory.records import Record, Task
 from memory.state import State, winner
 from tools import report
@@ -48,7 +48,7 @@ class RunSummary(Record):
 
 def new_run(runs: Path, benchmark: str) -> RunFolder:
     """A folder name that no run has yet: when and what. Nothing is made."""
-    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{benchmark}"
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{folder_name(benchmark)}"
     names = [stem, *(f"{stem}-{number}" for number in range(2, 100))]
     return next(RunFolder(runs / name) for name in names if not (runs / name).exists())
 

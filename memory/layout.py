@@ -6,6 +6,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ class RunFolder:
     def resolve(self, relative: str) -> Path:
         """The place of a path from a record."""
         return self.root / relative
+
+
+def folder_name(name: str) -> str:
+    """A name as a folder may be called: letters, digits, `.`, `_` and `-`."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def made(folder: Path, mode: int = 0o755) -> Path:

@@ -21,6 +21,7 @@ PROCESS_CODE = {"tools/process.py", "tools/supervisor.py"}
 FRONT_DOORS = {
     "app.py",
     "graph/run.py",
+    "graph/mcp.py",
     "graph/__init__.py",
     "graph/studio.py",
     "graph/dojo/__main__.py",

@@ -67,7 +67,7 @@ def answered(
     with closing(there.ask(done, *chats)) as answers:  # somebody who leaves lets go of the server at once
         for said in answers:
             yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), said.note
-    marks = tryout.marks(done, tryout.item(done.folder, item), question, said)
+    marks = tryout.marks(done, tryout.item(done.folder, item), question, said, place.cache)
     yield with_answer(chats[0], said.base), with_answer(chats[1], said.tuned), document(marks)
 
 

@@ -27,6 +27,7 @@ from tools.engines.environments import Hardware
 from tools.engines.vllm.client import Client
 from tools.machine import free_memory
 from tools.private_folder import PrivateFolder
+from tools.raw_data.store import store_of
 from tools.serving import SERVED_NAME, Server
 
 IDLE_SECONDS = 300.0
@@ -227,9 +228,10 @@ def item(folder: RunFolder, id: str) -> Item | None:
     return next((one for one in read_items(path) if one.id == id), None) if path.exists() else None
 
 
-def marks(run: Finished, asked: Item | None, question: str, said: Answers) -> str:
+def marks(run: Finished, asked: Item | None, question: str, said: Answers, cache: Path) -> str:
     """What the benchmark says of both answers; empty where the question is none of its own."""
-    benchmark = benchmarks.of(run.report.task)
+    task = run.report.task
+    benchmark = benchmarks.of(task, store_of(task.data_dir, cache))
     base, tuned = (graded(benchmark, asked, question, answer) for answer in (said.base, said.tuned))
     if asked is None or not base or not tuned:
         return ""

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from memory.errors import InputError
 from memory.records import OwnTask, Task
+from tools.benchmarks import lighteval_tasks
 from tools.benchmarks.aime import AIME24, AIME25
 from tools.benchmarks.aiw import AIW
 from tools.benchmarks.benchmark import Benchmark
@@ -84,10 +85,10 @@ def named(name: str, own: OwnTask | None, store: Store | None = None) -> Benchma
 
 
 def get(name: str, store: Store | None = None) -> Benchmark:
-    """The benchmark of ours of that name. One that is made of raw data can draw items once it has a store, and grade
-    without. Raises InputError that names the nearest ones."""
-    if name in BENCHMARKS:
-        benchmark = BENCHMARKS[name]
+    """The benchmark of ours of that name, or one of lighteval's (`lighteval:NAME`). One that is made of raw data, or
+    graded elsewhere, can draw and grade once it has a store. Raises InputError that names the nearest ones."""
+    if name in BENCHMARKS or name.startswith(lighteval_tasks.PREFIX):
+        benchmark = BENCHMARKS.get(name) or lighteval_tasks.benchmark(name)
         return benchmark.located(store) if store else benchmark
     near = get_close_matches(name, BENCHMARKS, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(BENCHMARKS)}."

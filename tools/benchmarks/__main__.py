@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 from memory.errors import InputError, TunewrightError
+from memory.layout import folder_name
 from tools.benchmarks import BENCHMARKS, get
 from tools.benchmarks.benchmark import Benchmark, Item, Split
-from tools.benchmarks.listing import listing, manifested, scores, shown
+from tools.benchmarks.lighteval_tasks import table
+from tools.benchmarks.listing import lightevals, listing, manifested, scores, shown
 from tools.benchmarks.predictions import score_file
 from tools.benchmarks.preparation import fetch, install
 from tools.benchmarks.splits import Sizes, write_splits
@@ -46,8 +48,10 @@ def parser() -> argparse.ArgumentParser:
     each = {name: commands.add_parser(name, help=help, description=help) for name, help in says.items()}
     for name, command in each.items():
         command.add_argument("--data-dir", metavar="DIR", help="a folder that holds raw data (TUNEWRIGHT_DATA)")
-        if name != "list":
-            command.add_argument("name")
+        if name == "list":
+            command.add_argument("whose", nargs="?", choices=["ours", "lighteval"], default="ours")
+        else:
+            command.add_argument("name", help="a benchmark of ours, or lighteval:TASK, or lighteval:TASK|SHOTS")
     each["score"].add_argument("predictions", type=Path)
     each["score"].add_argument(
         "--rows", type=Path, metavar="FILE", help="rows in the benchmark's own schema to score on"
@@ -60,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
 def answer(asked: argparse.Namespace, store: Store) -> str:
     """The text that was asked for. Raises InputError and SetupError."""
     if asked.command == "list":
-        return listing(BENCHMARKS.values(), store)
+        return lightevals(table().values()) if asked.whose == "lighteval" else listing(BENCHMARKS.values(), store)
     benchmark = get(asked.name, store)
     if asked.command == "show":
         return shown(benchmark)
@@ -76,7 +80,8 @@ def items_of(benchmark: Benchmark, rows: Path | None, split: Split) -> list[Item
         raise InputError(f"the items of {benchmark.name} are generated anew for each run", "Score outputs in a run.")
     if rows is None:
         return list(benchmark.draw(split, 0))
-    assert benchmark.items_in is not None, "a benchmark with raw data reads its own schema"
+    if benchmark.items_in is None:
+        raise InputError(f"{benchmark.name} reads no rows from a file", "Leave --rows out.")
     return benchmark.items_in(rows)
 
 
@@ -93,7 +98,7 @@ def prepared(benchmark: Benchmark, store: Store) -> str:
     for file in dict.fromkeys((*benchmark.held_out, *benchmark.training)):
         shown = 0 if file in benchmark.held_out else EXAMPLES
         say(in_words(f"{file.source.title}, {file.name}", profile(store.path(file), shown)))
-    folder = store.cache / "splits" / benchmark.name
+    folder = store.cache / "splits" / folder_name(benchmark.name)
     return manifested(write_splits(benchmark, folder / "data", folder / "sealed", Sizes(), 0), folder)
 
 

@@ -52,6 +52,9 @@ class Graded(Record):
 Draw = Callable[[Split, int], Iterator[Item]]
 """`draw(split, seed)` yields candidate items."""
 
+Grade = Callable[[str, Item], Graded]
+"""`grade(output, item)`."""
+
 
 def nowhere(split: Split, seed: int) -> Iterator[Item]:
     """What a benchmark made of raw data draws before anybody said where that lies: a mistake of the caller."""
@@ -70,7 +73,7 @@ class Benchmark:
     licence: str
     draw: Draw
     """It may repeat itself and need not end; `splits.py` keeps distinct ones."""
-    grade: Callable[[str, Item], Graded]
+    grade: Grade
     """`grade(output, item)`: pure; the raw model output goes in, white space and all."""
     max_new_tokens: int
     """Room for the longest gold and little more: a chatty answer is cut, and counts as truncated."""
@@ -95,6 +98,8 @@ class Benchmark:
     drawn_from: Callable[[Store], Draw] | None = None
     """Of a benchmark with raw data: `draw`, once it is known where that lies. Its splits are fixed: all that `draw`
     yields, less what an earlier split holds."""
+    graded_from: Callable[[Store], Grade] | None = None
+    """Of a benchmark whose scorer is not here: `grade`, once it is known where that is."""
     items_in: Callable[[Path], list[Item]] | None = None
     """Of a benchmark with raw data: the items of a file in its own schema, to score outputs on them."""
     domain: str = "reasoning"
@@ -128,8 +133,9 @@ class Benchmark:
         return self.own is not None or self.drawn_from is not None
 
     def located(self, store: Store) -> Benchmark:
-        """The benchmark with the places where raw data lies."""
-        return replace(self, draw=self.drawn_from(store)) if self.drawn_from else self
+        """The benchmark with the places where raw data and scorer lie."""
+        draw = self.drawn_from(store) if self.drawn_from else self.draw
+        return replace(self, draw=draw, grade=self.graded_from(store) if self.graded_from else self.grade)
 
     def outcome(
         self, item: Item, output: str, *, sample: int = 0, finish: str = "given", output_tokens: int | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memory.records import Score
 from tools.benchmarks.benchmark import Benchmark, Graded
+from tools.benchmarks.lighteval_tasks import PREFIX, KnownTask, table
 from tools.benchmarks.splits import Manifest
 from tools.raw_data.store import Store
 
@@ -17,6 +18,18 @@ def listing(benchmarks: Iterable[Benchmark], store: Store) -> str:
     rows = [
         (each.name, each.domain, each.metric, each.sizes, each.terms, _raw_data(each), _here(each, store))
         for each in benchmarks
+    ]
+    more = f"{sum(not task.refused for task in table().values())} more are lighteval's own"
+    return f"{columns([head, *rows])}\n{more}: python -m tools.benchmarks list lighteval"
+
+
+def lightevals(tasks: Iterable[KnownTask]) -> str:
+    """lighteval's own generative tasks, a line each."""
+    head = ("NAME", "METRIC", "DATA SET", "TRAINING ROWS FROM", "EVALUATED ON")
+    rows = [
+        (PREFIX + each.name, each.metric, f"{each.repository} {each.subset}", each.train, "+".join(each.evaluation))
+        for each in tasks
+        if not each.refused
     ]
     return columns([head, *rows])
 

@@ -25,6 +25,9 @@ def fetch(benchmarks: Iterable[Benchmark], store: Store, say: Say) -> None:
         for file in store.missing((*benchmark.held_out, *benchmark.training)):
             say(f"{benchmark.name}: fetching {file.name} of {file.source.repository} ...")
             say(f"{benchmark.name}: {store.path(file)}")
+        if benchmark.graded_from is not None:  # what grades it makes its items, too
+            say(f"{benchmark.name}: reading its data ...")
+            next(benchmark.located(store).draw("validation", 0), None)
 
 
 def install(benchmark: Benchmark, python: Path, log: Path, say: Say) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from memory.errors import InputError
 from tools.own_task.files import READERS, read_file, text_of
@@ -102,8 +102,14 @@ def shuffled(rows: Sequence[T]) -> list[T]:
     return [rows[place] for place in order]
 
 
-def first_and_last(rows: Sequence[T]) -> tuple[list[T], list[T]]:
-    """Validation and test as FT-Dojo cuts them from a view: its first and last 100 rows, or halves where there are
-    fewer than 200; the row in the middle of an odd number is in neither."""
-    size = min(HELD_OUT, len(rows) // 2)
+def first_and_last(rows: Sequence[T], most: int = HELD_OUT) -> tuple[list[T], list[T]]:
+    """Validation and test as FT-Dojo cuts them from a view: its first and last 100 rows (`most`), or halves where there
+    are fewer than 200; the row in the middle of an odd number is in neither."""
+    size = min(most, len(rows) // 2)
     return list(rows[:size]), list(rows[len(rows) - size :])
+
+
+def published(rows: Sequence[T], most: int = HELD_OUT) -> dict[Literal["validation", "test"], list[T]]:
+    """Validation and test of a view that FT-Dojo shuffles before it cuts them."""
+    first, last = first_and_last(shuffled(rows), most)
+    return {"validation": first, "test": last}

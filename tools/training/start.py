@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memory.errors import TrialError
 from memory.layout import RunFolder
-from memory.records import TrainingRecipe, Trial
+from memory.records import TrainingRecipe, TrainingRun, Trial
 from tools.weights_proof import content_sha256
 
 ADAPTERS = ("lora", "qlora")
@@ -38,17 +38,25 @@ def start_of(recipe: TrainingRecipe, trials: Sequence[Trial], folder: RunFolder)
         raise TrialError("CONFIG", f"there is no {name} to go on from", "Go on from a trial of this run.")
     if trial.training is None or trial.decision == "failed":
         raise TrialError("CONFIG", f"{name} failed and left nothing to go on from", "Go on from a trial that trained.")
-    where = trial.training.weights if recipe.method == "full" else adapter_of(trial, recipe, name)
+    return start_from(recipe, trial.plan.training, trial.training, folder, name)
+
+
+def start_from(
+    recipe: TrainingRecipe, theirs: TrainingRecipe, training: TrainingRun, folder: RunFolder, name: str
+) -> Start:
+    """The start of `recipe` in what an earlier training made by the recipe `theirs`. Raises TrialError (CONFIG) where
+    it left nothing that fits."""
+    where = training.weights if recipe.method == "full" else adapter_of(training, theirs, recipe, name)
     path = folder.resolve(where).resolve()
     if not any(path.glob("*.safetensors")) and not any(path.glob("*.json")):
         raise TrialError("CONFIG", f"the weights of {name} are gone from {path}", "Start from the base model.")
     return Start(path, content_sha256(path))
 
 
-def adapter_of(trial: Trial, recipe: TrainingRecipe, name: str) -> str:
-    """The adapter of a trial, relative to the run's folder. Raises TrialError (CONFIG) where it has another shape."""
-    training, theirs = trial.training, trial.plan.training
-    if training is None or training.adapter is None or theirs.method not in ADAPTERS:
+def adapter_of(training: TrainingRun, theirs: TrainingRecipe, recipe: TrainingRecipe, name: str) -> str:
+    """The adapter of a training, relative to the run's folder. Raises TrialError (CONFIG) where it has another
+    shape."""
+    if training.adapter is None or theirs.method not in ADAPTERS:
         raise TrialError(
             "CONFIG",
             f"{name} trained all weights; an adapter on top of them would not be one of the base model",

@@ -15,7 +15,7 @@ from memory.errors import InputError
 from tools.benchmarks.benchmark import Benchmark, Draw, Graded, Item, Split, nowhere
 from tools.benchmarks.measures import Measure
 from tools.metrics.texts import without_reasoning
-from tools.raw_data.rows import Row, first_and_last, read, shuffled
+from tools.raw_data.rows import Row, published, read
 from tools.raw_data.source import RawFile
 from tools.raw_data.sources import BIOPROBENCH
 from tools.raw_data.store import Store
@@ -76,7 +76,7 @@ def make(
                 order = random.Random(seed).sample(range(len(rows)), len(rows))
                 yield from (_item(item_of, rows[place], place + 1, path) for place in order)
             else:
-                yield from first_and_last(shuffled(items_in(store.path(held_out))))[split == "test"]
+                yield from published(items_in(store.path(held_out)))[split]
 
         return draw
 

@@ -21,7 +21,7 @@ from tools.benchmarks.benchmark import Benchmark, Draw, Item, Split, nowhere
 from tools.benchmarks.measures import Mean
 from tools.metrics.json_fields import parsed
 from tools.metrics.texts import without_reasoning
-from tools.raw_data.rows import Row, first_and_last, nested, read, shuffled, some
+from tools.raw_data.rows import Row, nested, published, read, some
 from tools.raw_data.source import RawFile
 from tools.raw_data.sources import PANORAMA
 from tools.raw_data.store import Store
@@ -100,7 +100,7 @@ def make(task: str, title: str, item_of: Callable[[Row], Item], **scoring: Any) 
             if split == "train":
                 rows = [row for _, row in some(store.path(training), TRAINING_ROWS, seed)]
             else:
-                rows = first_and_last(shuffled(read(store.path(held_out))))[split == "test"]
+                rows = published(read(store.path(held_out)))[split]
             yield from map(item_of, rows)
 
         return draw

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.benchmarks.benchmark import Benchmark, Draw, Item, Split, nowhere
-from tools.raw_data.rows import Row, first_and_last, read, shuffled, some
+from tools.raw_data.rows import Row, published, read, some
 from tools.raw_data.source import RawFile
 from tools.raw_data.sources import TABLEBENCH, TABLEINSTRUCT
 from tools.raw_data.store import Store
@@ -53,9 +53,8 @@ def cut(rows: Sequence[Row], views: Sequence[View]) -> dict[Split, list[tuple[Ro
     """The rows of validation and test, each with the views by which it is there."""
     found: dict[Split, dict[str, tuple[Row, tuple[str, ...]]]] = {"validation": {}, "test": {}}
     for view in views:
-        first, last = first_and_last(shuffled([row for row in rows if view.holds(row)]))
-        for split, part in (("validation", first), ("test", last)):
-            own = found["validation" if split == "validation" else "test"]
+        for split, part in published([row for row in rows if view.holds(row)]).items():
+            own = found[split]
             for row in part:
                 _, earlier = own.get(str(row["id"]), (row, ()))
                 own[str(row["id"])] = (row, (*earlier, view.name))

@@ -23,9 +23,10 @@ from memory.layout import read_rows, write_rows
 from memory.records import Outcome, OwnTask
 from tools import benchmarks
 from tools.benchmarks.benchmark import Benchmark, Item
+from tools.benchmarks.lighteval_tasks import PREFIX
 from tools.benchmarks.measures import SCORE
 from tools.engines import worker_io
-from tools.engines.lighteval import inbox
+from tools.engines.lighteval import builtin, inbox
 from tools.engines.lighteval.served_model import ServedModel, ServedModelConfig, ServedResponse
 from tools.engines.lighteval.task import ItemsPipeline, ItemsTask, item_of
 
@@ -55,7 +56,10 @@ def answer(folder: Path) -> None:
     request = worker_io.read_request(folder)
     inputs = json.loads((folder / "inputs.json").read_text())
     own = OwnTask.model_validate(request["own"]) if request["own"] else None
-    benchmark = benchmarks.named(request["benchmark"], own)
+    lightevals = request["benchmark"].startswith(PREFIX)
+    benchmark = (
+        builtin.benchmark_of(request["benchmark"]) if lightevals else benchmarks.named(request["benchmark"], own)
+    )
     work = [(wanted, *rows_of(wanted, inputs["files"][wanted["name"]])) for wanted in request["evaluations"]]
     progress = Progress(folder, sum(len(items) for _, items, _ in work) * request["samples"])
     measured = []
