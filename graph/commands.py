@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from graph import runner
 from graph.approval import lines as lines_of_question
+from graph.batch.work import batch
 from graph.finished import resume_command, run_command
 from graph.fork import fork
 from graph.handing_over import export, reproduce
@@ -141,6 +142,7 @@ def act(settings: Settings, equip: Equip) -> int:
 
 ACTIONS: dict[Action, Callable[[Settings, Equip], int]] = {
     "start": start,
+    "batch": lambda settings, _: batch(settings),
     "resume": resume,
     "fork": grow,
     "answer": answer,

@@ -22,6 +22,7 @@ OPTIONS: dict[Action, frozenset[str]] = {
         | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
     ),
     "new_task": frozenset({"new_task"}),
+    "batch": frozenset({"batch"}),
     "resume": frozenset({"resume", "wait"}),
     "history": frozenset({"history"}),
     "fork": frozenset({"fork", "edits", "wait"}),
@@ -78,6 +79,9 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         },
         "--approve": {"choices": get_args(Approval), "help": "ask you before each plan, data set or training"},
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
+    },
+    "several new runs": {
+        "--batch": {"metavar": "TASKS.json", "help": "several tasks, one table; the same command goes on"},
     },
     "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
         "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},

@@ -66,7 +66,7 @@ def start(
     Raises InputError where the task cannot be begun, and whatever stopped the run otherwise; after that, `resume`.
     """
     workshop = prepare(task)
-    workshop.fetch()
+    workshop.fetch()  # before there is a folder, so that nothing is left of a run that cannot begin
     made(folder.root, mode=0o700)
     write_record(folder.task, task)
     return resume(folder, lambda _: workshop, listeners, patience)
@@ -82,7 +82,10 @@ def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = 
         state = state_of(compiled(database), folder)
         if state.get("test") is None:
             task = state.get("task") or read_record(folder.task, Task)
-            deps = assemble(task, folder, prepare(task), database, listeners)
+            workshop = prepare(task)
+            if not state:
+                workshop.fetch()
+            deps = assemble(task, folder, workshop, database, listeners)
             check_model(state, deps)
             graph = compiled(database, lambda _: deps)
             try:
