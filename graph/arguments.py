@@ -53,6 +53,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         seed=given.get("seed", 0),
         approve=given.get("approve", "never"),
         wait=given.get("wait", 0.0),
+        cluster=given.get("cluster", ""),
         planning=planning_of(given, access) if action == "start" else Planning(),
         access=access,
         data_dir=data_folder(given.get("data_dir") or environment.get("TUNEWRIGHT_DATA")),

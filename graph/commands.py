@@ -116,7 +116,7 @@ def ask_person(settings: Settings, folder: RunFolder, question: Question) -> int
 
 def prepared(task: Task, settings: Settings, equip: Equip, say: Say) -> Workshop:
     """The workshop of a run, with the key that the environment holds."""
-    return replace(equip(task, settings.cache, say), access=settings.access)
+    return replace(equip(task, settings.cache, say), access=settings.access, cluster=settings.cluster)
 
 
 def show_history(settings: Settings, equip: Equip) -> int:

@@ -30,9 +30,10 @@ from memory.state import GRAPH_VERSION, STATE_TYPES, State
 from nodes.deps import Deps
 from tools import benchmarks, report
 from tools.benchmarks.splits import manifest_path, read_findings, write_splits
+from tools.cluster.connection import Cluster
 from tools.sandbox.isolation import isolation
 from tools.serving import Server
-from tools.training.engine import kept_warm
+from tools.training.engine import Axolotl, kept_warm, placed
 from tools.warm_engine import WarmEngine
 
 Graph = CompiledStateGraph[State, None, State, State]
@@ -190,12 +191,20 @@ def assemble(
         device=workshop.device,
         server=server,
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
-        axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
+        axolotl=axolotl_of(workshop, folder, events),
         propose=proposer_of(task, workshop.access, workshop.propose, desk),
         guards=guards,
         ledger=ledger,
         events=events,
     )
+
+
+def axolotl_of(workshop: Workshop, folder: RunFolder, events: Events) -> Axolotl:
+    """Axolotl on this machine, or on the cluster that was asked for. Raises InputError where there is none."""
+    engine, device = workshop.engines.axolotl, workshop.device
+    if not workshop.cluster:
+        return kept_warm(engine, folder.root / "axolotl", device)
+    return placed(engine, Cluster(workshop.cluster), workshop.model, device, lambda says: events.emit("note", says))
 
 
 def drive(

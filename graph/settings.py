@@ -70,6 +70,8 @@ class Settings(Record):
     """Of `start`, `resume`, `fork` and `answer`: so many seconds a question waits with engines warm, before the process
     ends."""
     planning: Planning = Planning()
+    cluster: str = ""
+    """Of what drives runs: the Ray cluster on which trainings are placed; empty for this machine."""
     access: Access = Access()
     """Key and address of language models, from the environment of this start."""
     batch: tuple[BatchTask, ...] = ()

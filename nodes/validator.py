@@ -12,7 +12,6 @@ from nodes.deps import Deps
 from tools.benchmarks.splits import read_items
 from tools.data import TrainingRow, read_training_rows, texts
 from tools.decontamination import check
-from tools.machine import free_memory
 from tools.proposers.brief import SNAPSHOT_SECONDS
 from tools.row_checks import check_rows
 from tools.training.engine import MICRO_STEPS, Preflight, Sample, estimate_memory, preflight
@@ -82,7 +81,7 @@ def check_memory(done: list[Check], plan: Plan, dataset: DatasetCard, deps: Deps
     rows = read_training_rows(deps.folder.resolve(dataset.path))
     longest = max(len(row.prompt.encode()) + len(row.answer.encode()) for row in rows) + TEMPLATE_TOKENS
     bound = min(plan.training.sequence_len, longest)
-    needed, free = estimate_memory(plan.training, deps.model, bound, deps.device), free_memory(deps.device)
+    needed, free = estimate_memory(plan.training, deps.model, bound, deps.device), deps.free_memory()
     fits = needed < free
     says = f"about {needed / 1e9:.1f} GB needed for rows of up to {bound} tokens, {free / 1e9:.1f} GB free"
     way_out = "" if fits else what_fits(plan.training, deps.model, bound, deps.device, free)

@@ -33,8 +33,9 @@ def workshop(task: Task, cache: Path, say: Callable[[str], None]) -> Workshop:
 
 def work() -> int:
     """The batch of the command line."""
+    settings = parse(sys.argv[1:], os.environ)
     places = [Place(name) for name in os.environ.get("FAKE_GPUS", "").split(",") if name]
-    return batch(parse(sys.argv[1:], os.environ), Launch("tests.fake_batch"), places or [Place()])
+    return batch(settings, Launch("tests.fake_batch"), places if places or settings.cluster else [Place()])
 
 
 if __name__ == "__main__":

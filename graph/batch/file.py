@@ -20,8 +20,8 @@ IGNORED = {
     "port": "a run serves its model on a socket in its own folder",
 }
 """Keys of FT-Agent that have no meaning here, and why."""
-ASKING = {"approve", "wait"}
-"""Options of a run that somebody has to sit beside."""
+NOT_OF_A_TASK = {"approve", "wait", "cluster"}
+"""Options of a run that somebody has to sit beside, or that hold for the whole batch."""
 SHAPE = 'Write [{"benchmark": "aiw", "budget": "30m"}, ...]; each task has the options of a run as keys.'
 
 Parse = Callable[[Sequence[str]], Settings]
@@ -72,7 +72,7 @@ def _options() -> dict[str, tuple[str, bool]]:
         for spelling, details in group.items():
             names = spelling.split()
             keys = [name.removeprefix("--").replace("-", "_") for name in names]
-            if details.get("dest", keys[0]) in OPTIONS["start"] - ASKING:
+            if details.get("dest", keys[0]) in OPTIONS["start"] - NOT_OF_A_TASK:
                 known |= {key: (names[0], details.get("action") in ("append", "extend")) for key in keys}
     return known | {key: (name, False) for key, name in THEIRS.items()}
 

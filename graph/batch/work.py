@@ -1,7 +1,8 @@
 """The work of a batch: each task is a run in a process of its own, as many at once as there are GPUs.
 
 One GPU, or the CPU, cannot be shared by two runs that are both measured by the clock: without several GPUs the tasks
-run one after the other. A run that has finished is kept, any other one goes on where it stopped.
+run one after the other. On a cluster each run is carried by a node (tools/cluster/placed_run.py says why). A run that
+has finished is kept, any other one goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from memory.errors import InputError
 from memory.layout import RunFolder, made, read_record, write_record
 from memory.records import Task
 from tools import process
+from tools.cluster.connection import Cluster
+from tools.cluster.placed_run import PlacedRun
 from tools.machine import gpus
 
 FINISHED, SOME_FAILED = 0, 1
@@ -37,6 +40,8 @@ class Place:
 
     gpu: str = ""
     """Its number, or however CUDA_VISIBLE_DEVICES names it; empty for the machine as it is."""
+    number: int = 0
+    """Of places that are alike: those of a cluster, where Ray finds the node."""
 
     @property
     def env(self) -> dict[str, str]:
@@ -52,27 +57,38 @@ class Place:
 def batch(settings: Settings, launch: Launch = GRAPH_RUN, places: Sequence[Place] = ()) -> int:
     """Run every task that has not finished, then show the table. The exit code: 0 all finished, 1 some did not.
 
-    `places` are those of this machine where none is given. Raises InputError where a folder holds another task.
+    `places` are those of this machine, or of the cluster, where none is given. Raises InputError where a folder holds
+    another task, or where there is no such cluster.
     """
     for wanted in settings.batch:
         check(wanted, settings)
-    codes = Codes(settings, launch)
+    cluster = Cluster(settings.cluster) if settings.cluster else None
+    processes = Processes(settings, launch, cluster)
     try:
-        codes.work_off(places or [Place(gpu) for gpu in gpus()] or [Place()])
+        processes.work_off(places or places_of(cluster))
     finally:
-        codes.stop()
-        rows = [row_of(wanted, settings.runs, codes.ended.get(wanted.name)) for wanted in settings.batch]
+        processes.stop()
+        if cluster is not None:
+            cluster.close()
+        rows = [row_of(wanted, settings.runs, processes.ended.get(wanted.name)) for wanted in settings.batch]
         show(settings, rows)
     return FINISHED if all(row.status == "finished" for row in rows) else SOME_FAILED
 
 
-class Codes:
+def places_of(cluster: Cluster | None) -> list[Place]:
+    """One for each GPU, of this machine or of the cluster; without any, one for this machine, or for each node."""
+    if cluster is not None:
+        return [Place(number=number) for number in range(cluster.jobs_at_once(cluster.hardware()))]
+    return [Place(gpu) for gpu in gpus()] or [Place()]
+
+
+class Processes:
     """The processes of a batch, and the exit codes of those that have ended."""
 
-    def __init__(self, settings: Settings, launch: Launch) -> None:
-        self.settings, self.launch = settings, launch
+    def __init__(self, settings: Settings, launch: Launch, cluster: Cluster | None) -> None:
+        self.settings, self.launch, self.cluster = settings, launch, cluster
         self.ended: dict[str, int] = {}
-        self.at_work: dict[Place, tuple[BatchTask, process.Process]] = {}
+        self.at_work: dict[Place, tuple[BatchTask, process.Process | PlacedRun]] = {}
         self.out = people(settings.json_output)
 
     def work_off(self, places: Sequence[Place]) -> None:
@@ -93,16 +109,22 @@ class Codes:
         if not folder.task.exists():
             made(folder.root, mode=0o700)
             write_record(folder.task, wanted.task)
-        argv = [sys.executable, "-m", self.launch.module, "--resume", folder.id, "--run-dir", str(folder.root.parent)]
-        started = process.start(
-            [*argv, "--plain"],
-            log=folder.process_log,
-            cwd=ROOT,
-            env={**self.launch.environment, **place.env},
-            ours=True,
-        )
-        self.at_work[place] = (wanted, started)
         tell(self.out, f"{wanted.name} begins{place.words}, its log is {folder.process_log}")
+        self.at_work[place] = (wanted, self.started(folder, place))
+
+    def started(self, folder: RunFolder, place: Place) -> process.Process | PlacedRun:
+        """A run in a process, here or on a node."""
+        if self.cluster is not None:
+            return PlacedRun(
+                self.cluster,
+                folder.root,
+                self.launch.module,
+                self.cluster.hardware(),
+                lambda says: tell(self.out, f"{folder.id} {says}"),
+            )
+        argv = [sys.executable, "-m", self.launch.module, "--resume", folder.id, "--run-dir", str(folder.root.parent)]
+        env = {**self.launch.environment, **place.env}
+        return process.start([*argv, "--plain"], log=folder.process_log, cwd=ROOT, env=env, ours=True)
 
     def look(self) -> None:
         """Take note of the processes that have ended."""
