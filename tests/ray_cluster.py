@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +19,12 @@ class LocalNodes:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster  # Ray reads its switches when it is imported
 
-        self.cluster: Any = Cluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES},
-        )
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.from_elsewhere = f"ray://127.0.0.1:{port}"
+        """What a machine outside of the cluster connects to."""
+        head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+        self.cluster: Any = Cluster(initialize_head=True, head_node_args={**head, "ray_client_server_port": port})
 
     @property
     def address(self) -> str:
@@ -44,6 +47,7 @@ def local_nodes(cache: Path) -> Iterator[LocalNodes]:
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's only switch that keeps it on loopback
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_memory_monitor_refresh_ms": "0",
+        "RAY_worker_niceness": "0",  # jobs would wait for everything else on this machine
         "TUNEWRIGHT_CACHE": str(cache),
     }
     before = {name: os.environ.get(name) for name in (*settings, "RAY_ADDRESS")}

@@ -44,7 +44,11 @@ def test_paths_are_translated_where_they_begin_with_a_folder_of_ours_and_nowhere
     assert b'"in /home/me/run"' in there
     assert places.there("data.jsonl", data) == data
     assert json.loads(places.here("r.json", there)) == json.loads(data)
-    assert places.lines_here(b'{"weights": "/node/work/w"}\n') == b'{"weights": "/home/me/run/w"}\n'
+    assert (
+        places.here("report.md", b"serve it: vllm --model /node/work/model")
+        == b"serve it: vllm --model /home/me/run/model"
+    )
+    assert places.here("axolotl.yml", b"output_dir: /node/work") == b"output_dir: /node/work"
     assert places.there("c.yml", "lange: ä\npfad: /home/me/run\n".encode()) == "lange: ä\npfad: /node/work\n".encode()
 
 
@@ -220,10 +224,10 @@ def test_a_training_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(
     assert said.has("on from step 5")
 
 
-def command(tmp_path: Path, *argv: str, **faults: str) -> subprocess.Popen[str]:
+def command(tmp_path: Path, cluster: str, *argv: str) -> subprocess.Popen[str]:
     """A front door of the tests, with a cache of its own."""
-    env = {**os.environ, "TUNEWRIGHT_CACHE": str(tmp_path / "cache"), **faults}
-    argv = (*argv, "--cluster", "auto", "--run-dir", str(tmp_path / "runs"))
+    env = {**os.environ, "TUNEWRIGHT_CACHE": str(tmp_path / "cache")}
+    argv = (*argv, "--cluster", cluster, "--run-dir", str(tmp_path / "runs"))
     pipe = subprocess.PIPE
     return subprocess.Popen([sys.executable, "-m", *argv], cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True)
 
@@ -237,9 +241,11 @@ def ended(process: subprocess.Popen[str], code: int) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_run_places_its_trainings_and_says_so(tmp_path: Path, cluster: Cluster, first: object) -> None:
+def test_a_run_outside_of_the_cluster_places_its_trainings_and_says_so(
+    tmp_path: Path, nodes: LocalNodes, first: object
+) -> None:
     argv = ("tests.fake_batch", "--benchmark", "spell_backward", "--budget", "20m", "--max-trials", "1", "--plain")
-    out, _ = ended(command(tmp_path, *argv), 0)
+    out, _ = ended(command(tmp_path, nodes.from_elsewhere, *argv), 0)
     assert "trainer: axolotl works on node" in out
     assert "validator: axolotl works on node" in out
 
@@ -252,7 +258,7 @@ def test_a_batch_places_whole_runs_and_brings_them_back_also_when_it_is_stopped(
     tasks = tmp_path / "b.json"
     tasks.write_text('{"x": {"benchmark": "spell_backward", "budget": "20m", "max_trials": 1}}')
     argv = ("tests.fake_batch", "--batch", str(tasks), "--json")
-    process = command(tmp_path, *argv)
+    process = command(tmp_path, "auto", *argv)
     folder = RunFolder(tmp_path / "runs" / "b-x")
     until = time.monotonic() + 400
     while not folder.process_log.exists() or "data_engineer" not in folder.process_log.read_text():
@@ -263,12 +269,13 @@ def test_a_batch_places_whole_runs_and_brings_them_back_also_when_it_is_stopped(
     assert [row["status"] for row in json.loads(out)] == ["stopped"]
     assert "b-x works on node" in said
     assert read_state(folder).get("baseline") is not None
-    out, _ = ended(command(tmp_path, *argv), 0)
+    out, _ = ended(command(tmp_path, "auto", *argv), 0)
     (row,) = json.loads(out)
     assert (row["status"], row["n"]) == ("finished", 60)
     assert folder.events.read_text().count('"run b-x"') == 2
     assert (folder.model / "README.md").exists()
-    assert str(tmp_path) in (folder.root / "report.json").read_text()
+    for file in (folder.root / "report.json", folder.root / "report.md", folder.process_log):
+        assert "/cluster/jobs/" not in file.read_text()
 
 
 @pytest.mark.engine

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from graph.background import ROOT, Launch
+from graph.background import ROOT, Launch, argv_of
 from graph.batch.table import Row, cells, lines, row_of
 from graph.live import people, tell
 from graph.settings import BatchTask, Settings
@@ -122,9 +122,8 @@ class Processes:
                 self.cluster.hardware(),
                 lambda says: tell(self.out, f"{folder.id} {says}"),
             )
-        argv = [sys.executable, "-m", self.launch.module, "--resume", folder.id, "--run-dir", str(folder.root.parent)]
         env = {**self.launch.environment, **place.env}
-        return process.start([*argv, "--plain"], log=folder.process_log, cwd=ROOT, env=env, ours=True)
+        return process.start(argv_of(folder, self.launch), log=folder.process_log, cwd=ROOT, env=env, ours=True)
 
     def look(self) -> None:
         """Take note of the processes that have ended."""

@@ -18,12 +18,14 @@ from memory.errors import InputError, RunBusyError
 from memory.layout import locked, made
 from tools import model_folder, process
 from tools.engines import contract, worker_io
+from tools.engines.axolotl import snapshots
 from tools.engines.environments import Hardware, cache_folder, only_one
 from tools.machine import free_memory
 
 JOBS, MODELS, LOCK = "cluster/jobs", "cluster/models", "lock"
 RUN_LOG, PROCESS_LOG = "run.log", "process.log"
-NOT_BACK = frozenset({worker_io.REQUEST, worker_io.PROGRESS, RUN_LOG, PROCESS_LOG})
+ANSWER = f"{snapshots.FOLDER}/{snapshots.ANSWER}"
+NOT_BACK = frozenset({worker_io.REQUEST, worker_io.PROGRESS, RUN_LOG, PROCESS_LOG, ANSWER})
 """Files of a job that its caller has, or reads as they grow."""
 PREPARED = "prepared"
 """What Axolotl makes of the rows before it trains: of no use to anybody else."""
@@ -152,6 +154,10 @@ class Bench:
         argv = [sys.executable, "-m", module, "--resume", self.work.name, "--run-dir", str(self.root), "--plain"]
         self.log = self.work / PROCESS_LOG
         self.process = process.start(argv, log=self.log, cwd=contract.REPOSITORY, ours=True)
+
+    def answer(self, go: bool) -> None:
+        """Answer a training that waits with a snapshot: whether it goes on."""
+        snapshots.answer(self.work, go=go)
 
     def stop(self, seconds: float) -> int:
         """End the process, politely first; its exit code."""

@@ -9,7 +9,7 @@ from memory.layout import disk
 from memory.records import BaseModelCard
 from tools.cluster.bench import NOT_BACK, PREPARED, Bench, FileSeen, Where
 from tools.cluster.connection import RemoteBench
-from tools.cluster.places import TEXTS, Places, inside, parsed, paths_in
+from tools.cluster.places import TEXTS, TEXTS_BACK, Places, inside, parsed, paths_in
 from tools.engines import worker_io
 
 PIECE = 8 * 1024 * 1024
@@ -29,9 +29,9 @@ class Job:
     # --- out ----------------------------------------------------------------------------------------------------------
 
     def send(self) -> Where:
-        """Send the folder as it is."""
+        """Send the folder as it is; it has the same name there."""
         where = self.bench.ask(Bench.where)
-        self.places = Places({str(self.folder): where.folder})
+        self.places = Places({str(self.folder.parent): str(Path(where.folder).parent)})
         self._send_folder(where)
         return where
 
@@ -43,7 +43,7 @@ class Job:
             partial = f"{where.inputs}/model"
             self._send_tree(Path(model.path), partial)
             self.bench.ask(Bench.keep_model, partial, there.folder)
-        inputs = {path: f"{where.inputs}/{number}" for number, path in enumerate(self._inputs(model))}
+        inputs = {path: f"{where.inputs}/{number:03}" for number, path in enumerate(self._inputs(model))}
         self.places = Places({str(self.folder): where.folder, model.path: there.folder, **inputs})
         for source, target in inputs.items():
             self._send_tree(Path(source), target)
@@ -111,7 +111,7 @@ class Job:
                 partial.unlink()
                 return False
             partial.chmod(seen.mode)
-            if target.suffix in TEXTS:
+            if target.suffix in TEXTS_BACK:
                 partial.write_bytes(self.places.here(target.name, partial.read_bytes()))
             partial.replace(target)
         return True

@@ -6,6 +6,7 @@ folder looks as if the engine had run here. A job whose node is lost goes on els
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +15,10 @@ from typing import TypeVar
 
 from memory.errors import SetupError
 from memory.records import BaseModelCard, Record
-from tools.cluster.bench import RUN_LOG, Bench
+from tools.cluster.bench import ANSWER, RUN_LOG, Bench
 from tools.cluster.connection import Cluster, NodeLostError, RemoteBench
 from tools.cluster.job import Job, append
 from tools.engines import contract, worker_io
-from tools.engines.axolotl import snapshots
 from tools.engines.environments import Hardware
 
 R = TypeVar("R", bound=Record)
@@ -147,12 +147,11 @@ class EngineJob(Job):
         append(self.folder / RUN_LOG, log)
         if b'"snapshot"' in progress:
             self.bring()
-        append(self.follower.path, self.places.lines_here(progress))
+        append(self.follower.path, self.places.text_here(progress, in_json=True))
         self.follower.follow()
-        answer = self.folder / snapshots.FOLDER / snapshots.ANSWER
+        answer = self.folder / ANSWER
         if answer.exists():
-            target = self.places.pairs[str(self.folder)] + f"/{answer.relative_to(self.folder)}"
-            self._send_file(answer, target)
+            self.bench.ask(Bench.answer, json.loads(answer.read_text())["go"])
             answer.unlink()
 
     def _bring_now_and_then(self) -> None:

@@ -82,9 +82,10 @@ class PlacedRun:
 
     def _hear(self) -> int | None:
         """Write down what the run's process says."""
+        assert self.job is not None, "only a run that was begun says anything"
         seen = self.bench.ask(Bench.look, 0, self.log_bytes)
         self.log_bytes += len(seen.log)
-        append(self.folder / PROCESS_LOG, seen.log)
+        append(self.folder / PROCESS_LOG, self.job.places.text_here(seen.log, in_json=False))
         return seen.code
 
     def _place_again(self, error: NodeLostError) -> int | None:

@@ -11,7 +11,9 @@ import yaml
 from pydantic import JsonValue
 
 TEXTS = (".json", ".yml")
-"""Files in which paths are looked for: requests, configurations, results, the cards of adapters."""
+"""Files in which paths are looked for before they are sent: requests and configurations."""
+TEXTS_BACK = (".json", ".jsonl", ".md")
+"""The same for those that come back: results, reports, the cards of adapters."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +24,31 @@ class Places:
     """Here and there, absolute."""
 
     def there(self, name: str, data: bytes) -> bytes:
-        """The content of the file `name` for the node."""
-        return _translated(name, data, self.pairs)
+        """The content of the file `name` for the node: every value that is a path of ours is one of the node."""
+        spellings = [spelling for path in self.pairs for spelling in (path.encode(), escaped(path))]
+        if Path(name).suffix not in TEXTS or not any(spelling in data for spelling in spellings):
+            return data
+        value = _moved(parsed(name, data), self.pairs)
+        if name.endswith(".yml"):
+            return yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode()
+        return json.dumps(value, indent=1).encode()
 
     def here(self, name: str, data: bytes) -> bytes:
-        """The content of a file of the node for this machine."""
-        return _translated(name, data, {there: here for here, there in self.pairs.items()})
+        """The content of a file of the node for this machine. A configuration stays what was trained with, as its hash
+        stands in records."""
+        return self.text_here(data, in_json=name.endswith((".json", ".jsonl"))) if name.endswith(TEXTS_BACK) else data
 
-    def lines_here(self, lines: bytes) -> bytes:
-        """Lines of JSON of the node for this machine."""
-        back = {there: here for here, there in self.pairs.items()}
-        return b"".join(json.dumps(_moved(json.loads(line), back)).encode() + b"\n" for line in lines.splitlines())
+    def text_here(self, data: bytes, *, in_json: bool) -> bytes:
+        """Text of the node for this machine. The node's paths have long random names: they are found anywhere."""
+        for here, there in self.pairs.items():
+            old, new = (escaped(there), escaped(here)) if in_json else (there.encode(), here.encode())
+            data = data if here == there else data.replace(old, new)
+        return data
+
+
+def escaped(path: str) -> bytes:
+    """A path as it stands in JSON."""
+    return json.dumps(path)[1:-1].encode()
 
 
 def paths_in(value: JsonValue) -> Iterator[str]:
@@ -54,17 +70,6 @@ def parsed(name: str, data: bytes) -> JsonValue:
     """The value of a JSON or YAML file."""
     value: JsonValue = yaml.safe_load(data) if name.endswith(".yml") else json.loads(data)
     return value
-
-
-def _translated(name: str, data: bytes, pairs: Mapping[str, str]) -> bytes:
-    """The content with every path of `pairs` replaced; as it is where none stands in it."""
-    spellings = [spelling.encode() for path in pairs for spelling in (path, json.dumps(path)[1:-1])]
-    if Path(name).suffix not in TEXTS or not any(spelling in data for spelling in spellings):
-        return data
-    value = _moved(parsed(name, data), pairs)
-    if name.endswith(".yml"):
-        return yaml.safe_dump(value, sort_keys=False, allow_unicode=True).encode()
-    return json.dumps(value, indent=1).encode()
 
 
 def _moved(value: JsonValue, pairs: Mapping[str, str]) -> JsonValue:
