@@ -19,6 +19,8 @@ class LocalNodes:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster  # Ray reads its switches when it is imported
 
+        self.alive: list[Any] = []
+        """The nodes that take jobs."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.from_elsewhere = f"ray://127.0.0.1:{port}"
@@ -33,10 +35,12 @@ class LocalNodes:
 
     def add(self) -> Any:
         """One more node."""
-        return self.cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+        self.alive.append(self.cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES))
+        return self.alive[-1]
 
     def kill(self, node: Any) -> None:
         """End a node as a power cut does."""
+        self.alive.remove(node)
         self.cluster.remove_node(node, allow_graceful=False)
 
 

@@ -67,7 +67,7 @@ def test_a_bench_removes_what_dead_ones_left_and_writes_nowhere_else(tmp_path: P
         assert not list(dead.parent.iterdir())
         run = Bench("a", "run")
         with pytest.raises(RunBusyError):
-            Bench("a", "run")
+            Bench("a", "run", wait_s=0)
         run.close()
     finally:
         del os.environ["TUNEWRIGHT_CACHE"]
@@ -276,6 +276,28 @@ def test_a_batch_places_whole_runs_and_brings_them_back_also_when_it_is_stopped(
     assert (folder.model / "README.md").exists()
     for file in (folder.root / "report.json", folder.root / "report.md", folder.process_log):
         assert "/cluster/jobs/" not in file.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_run_of_a_batch_whose_node_dies_begins_again_elsewhere(
+    tmp_path: Path, nodes: LocalNodes, cluster: Cluster, first: object
+) -> None:
+    tasks = tmp_path / "b.json"
+    tasks.write_text('{"x": {"benchmark": "spell_backward", "budget": "20m", "max_trials": 1}}')
+    process = command(tmp_path, "auto", "tests.fake_batch", "--batch", str(tasks), "--json")
+    log = RunFolder(tmp_path / "runs" / "b-x").process_log
+    until = time.monotonic() + 400
+    while not log.exists() or "analyst at work" not in log.read_text():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    (only,) = nodes.alive
+    nodes.add()
+    nodes.kill(only)
+    out, said = ended(process, 0)
+    assert [row["status"] for row in json.loads(out)] == ["finished"]
+    assert "b-x lost its node" in said
+    assert said.count("b-x works on node") == 2
 
 
 @pytest.mark.engine

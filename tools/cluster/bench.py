@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +30,8 @@ NOT_BACK = frozenset({worker_io.REQUEST, worker_io.PROGRESS, RUN_LOG, PROCESS_LO
 """Files of a job that its caller has, or reads as they grow."""
 PREPARED = "prepared"
 """What Axolotl makes of the rows before it trains: of no use to anybody else."""
+WAIT_SECONDS = 20.0
+"""A process whose node was lost ends in less."""
 
 
 class Where(NamedTuple):
@@ -72,21 +75,28 @@ class FileSeen(NamedTuple):
 class Bench:
     """A folder on the node, and at most one process that works in it."""
 
-    def __init__(self, key: str, name: str = "work") -> None:
+    def __init__(self, key: str, name: str = "work", wait_s: float = WAIT_SECONDS) -> None:
         """Make the folder `name` for the job `key`: for the same key at the same place on every node with the same
-        cache. Raises RunBusyError where a process works there."""
+        cache. Raises RunBusyError where a process works there and does not end within `wait_s` seconds."""
         self.cache = cache_folder(os.environ)
-        jobs = made(self.cache / JOBS)
-        with only_one(jobs, lambda _: None):
-            clear(jobs)
-            self.root = jobs / key
-            made(self.root, mode=0o700)
-            self.held = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-            if not locked(self.held):
-                raise RunBusyError(f"a process on {platform.node()} is at work on {name} already")
-        self.work = made(self.root / name)
+        self.root = self.cache / JOBS / key
+        self.work = self.root / name
         self.log = self.work / RUN_LOG
         self.process: process.Process | None = None
+        with only_one(made(self.cache / JOBS), lambda _: None):
+            clear(self.cache / JOBS)
+            made(self.root, mode=0o700)
+            self.held = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+            self._hold(time.monotonic() + wait_s)
+        shutil.rmtree(self.work, ignore_errors=True)
+        made(self.work)
+
+    def _hold(self, until: float) -> None:
+        """Take the lock of our folder; a process of a node that was just lost may be ending still."""
+        while not locked(self.held):
+            if time.monotonic() > until:
+                raise RunBusyError(f"a process on {platform.node()} is at work in {self.work} already")
+            time.sleep(0.2)
 
     def where(self) -> Where:
         """Where things lie here."""
