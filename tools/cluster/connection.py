@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,10 +114,13 @@ class Cluster:
         except ModuleNotFoundError:
             way_out = f'Install it: python -m uv pip install --python .venv/bin/python "{RAY}"'
             raise InputError("--cluster needs Ray, which is not installed", way_out) from None
-        self.address = address
+        # Else pages of Ray's own log stand in our output when a node dies. It is the switch of Ray's debugger.
+        output: Any = importlib.import_module("ray._private.worker")
+        output._worker_logs_enabled = False
         before = signal.getsignal(signal.SIGTERM)
         try:
-            with source() as folder:
+            with source() as folder, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 self.ray.init(
                     address,
                     namespace="tunewright",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from memory.layout import disk
@@ -91,9 +91,13 @@ class Job:
                 if not self._bring_file(seen):
                     return
                 self.known[name] = seen
-        for name in self.known.keys() - found.keys():
+        for name in () if self.keeps(found.keys()) else self.known.keys() - found.keys():
             del self.known[name]
             remove(self.folder / name, self.folder)
+
+    def keeps(self, found: Collection[str]) -> bool:
+        """Whether what is gone there, where only `found` is left, stays here for now."""
+        return False
 
     def _bring_file(self, seen: FileSeen) -> bool:
         """Bring one file back; False where it is gone."""

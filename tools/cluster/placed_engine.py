@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -123,6 +123,11 @@ class EngineJob(Job):
         trouble = self.bench.ask(Bench.begin, engine.name, interpreter, worker, dict(engine.env))
         if trouble:
             raise SetupError(trouble, "Run `make setup` on that machine, then resume.")
+
+    def keeps(self, found: Collection[str]) -> bool:
+        """The last checkpoint stays until the result is here: a training drops it just before it says that it is done,
+        and its node may be lost in between."""
+        return not any(name in (worker_io.RESULT, worker_io.FAILURE) or name.endswith("/whole") for name in found)
 
     def follow(self, until: float, on_tick: Callable[[], None] | None) -> int | None:
         """Hand on what the job says until it ends; its exit code, None where it did not end by `until`."""
