@@ -55,6 +55,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         wait=given.get("wait", 0.0),
         cluster=given.get("cluster", ""),
         planning=planning_of(given, access) if action == "start" else Planning(),
+        allow_weak_sandbox=given.get("allow_weak_sandbox", False),
         access=access,
         data_dir=data_folder(given.get("data_dir") or environment.get("TUNEWRIGHT_DATA")),
         batch=batch,

@@ -19,7 +19,7 @@ OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
         | {"guard", "guard_margin", "data_dir", "approve", "wait", "cluster"}
-        | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
+        | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price", "allow_weak_sandbox"}
     ),
     "new_task": frozenset({"new_task"}),
     "batch": frozenset({"batch", "cluster"}),
@@ -89,14 +89,18 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
     "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
         "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},
         "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},
-        "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it cannot be used"},
-        "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share"},
+        "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it is of no use; writes rows"},
+        "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share; judges rows"},
         "--budget-usd": {"metavar": "N", "type": dollars, "help": "hard cap on what all their calls may cost"},
         "--price": {
             "metavar": "MODEL=IN/OUT",
             "type": price,
             "action": "append",
             "help": "dollars for a million tokens, where a model's price is not known",
+        },
+        "--allow-weak-sandbox": {
+            "action": "store_true",
+            "help": "run code that it writes for data steps also without bubblewrap: it could read your files",
         },
     },
     "runs that exist (RUN: an id, the start of one, or a folder)": {

@@ -22,6 +22,7 @@ from tools.llm.endpoint import Endpoint
 from tools.llm.meter import Meter
 from tools.llm.prices import FREE, price_of
 from tools.machine import total_memory
+from tools.operators.writers import PURPOSES, Writers
 from tools.proposers.llm import LanguagePlanner
 from tools.proposers.llm_brief import Facts
 from tools.proposers.llm_errors import ErrorReader
@@ -52,7 +53,23 @@ class Desk:
         self.events.emit("note", line)
 
 
-def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose:
+def broker_of(task: Task, desk: Desk) -> Broker:
+    """Who asks the run's models, whoever wants to know: all calls count against one budget."""
+    meter = Meter(desk.folder.llm, task.planning.budget_usd)
+    return Broker(desk.folder.llm, meter, heard_by(desk, meter))
+
+
+def writers_of(task: Task, access: Access, desk: Desk, broker: Broker) -> Writers | None:
+    """The language models that write and judge rows; None where search plans."""
+    planning = task.planning
+    if planning.planner == "search":
+        return None
+    strong = endpoint_of(planning.strong_model or planning.model, planning, access, desk)
+    weak = endpoint_of(planning.weak_model or planning.model, planning, access, desk)
+    return Writers(broker, {"strong": strong, "weak": weak}, {name: template(name) for name in PURPOSES})
+
+
+def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Broker) -> Propose:
     """`net`, or a language model with it as the safety net. Says who plans. Raises InputError where a key is
     missing."""
     planning = task.planning
@@ -60,10 +77,8 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk) -> Propose
         return net
     check_access(planning, access)
     desk.note(says(planning.model_copy(update={"base_url": url_of(planning, access)})))
-    meter = Meter(desk.folder.llm, planning.budget_usd)
     first = endpoint_of(planning.model, planning, access, desk)
     second = endpoint_of(planning.strong_model or planning.model, planning, access, desk)
-    broker = Broker(desk.folder.llm, meter, heard_by(desk, meter))
     weak = endpoint_of(planning.weak_model, planning, access, desk) if planning.weak_model else None
     return LanguagePlanner(
         broker=broker,
@@ -114,10 +129,12 @@ def facts_of(task: Task, desk: Desk) -> Facts:
 
 
 def heard_by(desk: Desk, meter: Meter) -> Callable[[ModelCall], None]:
-    """Writes a call into the ledger, and says what it took."""
+    """Writes a call into the ledger, and says what it took, unless it is one of the many that write rows."""
 
     def heard(call: ModelCall) -> None:
         desk.ledger.record_call(call)
+        if call.purpose in PURPOSES:
+            return
         took = f"{call.model} {call.state} in {call.seconds:.1f} s"
         if call.state == "answered":
             took += f": {call.prompt_tokens} + {call.answer_tokens} tokens"

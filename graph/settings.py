@@ -72,6 +72,8 @@ class Settings(Record):
     planning: Planning = Planning()
     cluster: str = ""
     """Of what drives runs: the Ray cluster on which trainings are placed; empty for this machine."""
+    allow_weak_sandbox: bool = False
+    """Whether generated code may run where bubblewrap is missing."""
     access: Access = Access()
     """Key and address of language models, from the environment of this start."""
     batch: tuple[BatchTask, ...] = ()
@@ -119,4 +121,5 @@ class Settings(Record):
             approve=self.approve,
             seed=self.seed,
             planning=self.planning,
+            allow_weak_sandbox=self.allow_weak_sandbox,
         )

@@ -21,6 +21,7 @@ from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
 from tools.estimates import ITEM_SCORE
 from tools.machine import free_memory
+from tools.operators.writers import Writers
 from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
@@ -83,6 +84,8 @@ class Deps:
     """Axolotl, kept warm on a CPU for the same reason, or placed on a cluster."""
     propose: Propose
     """Who plans."""
+    writers: Writers | None = None
+    """The language models that write and judge rows; None where search plans."""
     guards: tuple[Benchmark, ...] = ()
     """Benchmarks that must not become worse."""
     _node_began: float = 0.0

@@ -22,6 +22,7 @@ from memory.records import (
     FailureKind,
     LossPoint,
     Plan,
+    Planning,
     Score,
     Select,
     Task,
@@ -119,6 +120,7 @@ class World:
     slowness: float = 1.0
     """True seconds per token against what is assumed before the first trial."""
     fail: Callable[[Plan], FailureKind | None] = lambda plan: None
+    planning: Planning = field(default_factory=Planning)
     trials: list[Trial] = field(default_factory=list)
     spent: float = 0.0
     row_tokens = 75.0
@@ -158,7 +160,14 @@ class World:
         """What a planner sees now."""
         budget = Budget(seconds=self.seconds, max_trials=self.max_trials)
         return Brief(
-            task=Task(base_model="small", benchmark="simulated", metric="accuracy", budget=budget, seed=self.seed),
+            task=Task(
+                base_model="small",
+                benchmark="simulated",
+                metric="accuracy",
+                budget=budget,
+                seed=self.seed,
+                planning=self.planning,
+            ),
             model=MODEL,
             baseline=self.baseline,
             trials=tuple(self.trials),

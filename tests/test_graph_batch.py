@@ -53,6 +53,11 @@ def test_tasks_may_have_names(tmp_path: Path) -> None:
     assert [each.name for each in named] == ["tasks-first-try", "tasks-other"]
 
 
+def test_an_option_without_a_value_is_true_or_false(tmp_path: Path) -> None:
+    yes, no = read(tmp_path, [{"benchmark": "aiw", "allow_weak_sandbox": one} for one in (True, False)])
+    assert (yes.task.allow_weak_sandbox, no.task.allow_weak_sandbox) == (True, False)
+
+
 def test_the_file_of_ft_agent_is_taken(tmp_path: Path) -> None:
     theirs = {
         "model": "Qwen/Qwen2.5-7B-Instruct", "benchmark": "aiw", "gpus": "0,1", "port": 8001, "timeout": "12h",
@@ -72,7 +77,8 @@ def test_the_file_of_ft_agent_is_taken(tmp_path: Path) -> None:
         ([{"benchmark": "aiw"}, {"benchmark": "awi"}], "task 02: there is no benchmark 'awi'"),
         ([{"benchmark": "aiw", "approve": "plan"}], "there is no key approve"),
         ([{"benchmark": "aiw", "resume": "x"}], "there is no key resume"),
-        ([{"benchmark": "aiw", "seed": {"a": 1}}], "seed is neither a text nor a number"),
+        ([{"benchmark": "aiw", "seed": {"a": 1}}], "seed is not a text or a number"),
+        ([{"benchmark": "aiw", "allow_weak_sandbox": "yes"}], "allow_weak_sandbox is not true or false"),
         ([{"benchmark": "aiw", "budget": 30}], "'30' is no duration"),
         ([{"model": "a/b", "base_model": "c/d", "benchmark": "aiw"}], "given twice and differs"),
         ({"tasks": [{"benchmark": "aiw"}], "seed": 1}, "there is no key seed beside tasks"),

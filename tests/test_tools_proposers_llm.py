@@ -16,26 +16,43 @@ from pydantic import SecretStr
 
 from memory.errors import InputError
 from memory.layout import RunFolder, write_rows
-from memory.records import Adjust, ErrorClass, Lesson, Outcome, Plan, Trial, Wish
+from memory.records import (
+    Adjust,
+    ErrorClass,
+    Failure,
+    Judge,
+    Lesson,
+    Outcome,
+    Plan,
+    Planning,
+    Rewrite,
+    Select,
+    Synthesise,
+    Transform,
+    Trial,
+    Wish,
+)
 from tests.proposer_world import World, score
 from tests.scripted_llm import Answer, Script, playing
 from tools.benchmarks import BENCHMARKS
 from tools.llm.broker import Broker
 from tools.llm.endpoint import CHARS_A_TOKEN, Endpoint
 from tools.llm.meter import Meter
-from tools.llm.prompt import form_text
+from tools.llm.prompt import form_text, schema_of
 from tools.proposers import search
 from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import factors
 from tools.proposers.history import recipe_of
-from tools.proposers.llm import GIVEN_UP, LanguagePlanner
+from tools.proposers.llm import GIVEN_UP, LanguagePlanner, not_asked
 from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_form import DATA_STEPS, ProposedPlan
 from tools.proposers.llm_plan import plan_of
 
 TEMPLATE = "Plan. {{ form }} {{ brief }}"
+MODEL = Planning(planner="llm", model="clever")
+IDENTITY = "def transform(row):\n    return row"
 WORDS = {"diagnosis": "too few rows", "hypothesis": "more rows help", "decision": "train"}
 
 
@@ -143,6 +160,66 @@ def test_the_data_can_be_changed_by_every_means_that_search_has(world: World) ->
     assert json.loads(after["self_distil"])["trial"] == 1
 
 
+def test_the_data_can_be_changed_by_steps_that_language_models_write() -> None:
+    world = World(planning=MODEL, seconds=3_000.0)
+    first = search.propose(world.brief())
+    assert isinstance(first, Plan)
+    world.run(first)
+    asked = {"synthesise": "harder ones", "synthesise_rows": 40, "rewrite": "reason first", "judge": "is it right?"}
+    plan = planned(world.brief(), parent=1, transform=IDENTITY, **asked)
+    kinds = [type(operator) for operator in plan.data.operators]
+    assert kinds[-5:] == [Select, Transform, Synthesise, Rewrite, Judge]
+    assert plan.data.synthesised == 40
+    assert plan.predicted_seconds > first.predicted_seconds + 40
+    world.run(plan)
+    again = planned(world.brief(), parent=2, judge="is it short?", data_model="strong")
+    assert [type(operator) for operator in again.data.operators] == kinds
+    assert again.data.operators[-1] == Judge(rubric="is it short?", model="strong")
+
+
+def test_a_very_small_model_that_plans_for_itself_is_not_asked_for_code(world: World) -> None:
+    brief = world.brief()
+    itself, other = Endpoint("local", "", socket=lambda: Path("s")), Endpoint("clever", "")
+    large = brief.model_copy(update={"model": brief.model.model_copy(update={"parameters": 7 * 10**9})})
+    assert not_asked(itself, brief) == DATA_STEPS
+    assert ProposedPlan.model_fields.keys() >= DATA_STEPS
+    assert not not_asked(other, brief) and not not_asked(itself, large)
+    assert "transform" not in schema_of(ProposedPlan, DATA_STEPS)["properties"]
+    assert "transform" not in form_text(ProposedPlan, DATA_STEPS)
+
+
+def test_what_the_run_has_no_means_for_is_refused(world: World) -> None:
+    brief = world.brief()
+    with pytest.raises(RefusedError, match="judge needs a language model, and this run has none"):
+        planned(brief, parent=1, judge="is it right?")
+    with pytest.raises(RefusedError, match="Generated code cannot run here: bubblewrap is not installed"):
+        planned(brief.model_copy(update={"no_code": "bubblewrap is not installed"}), parent=1, transform=IDENTITY)
+    with pytest.raises(RefusedError, match=r"transform: .* the code is no Python"):
+        planned(brief, parent=1, transform="def transform(row: return row")
+    with pytest.raises(RefusedError, match=r"transform: .* defines no function transform\(row\)"):
+        planned(brief, parent=1, transform="print(1)")
+
+
+def test_new_rows_count_under_the_cap_of_rows() -> None:
+    brief = World(planning=MODEL).brief()
+    brief = brief.model_copy(update={"task": brief.task.model_copy(update={"sample_cap": 200})})
+    assert planned(brief, rows=200, synthesise="more", synthesise_rows=150).data.rows == 200
+    with pytest.raises(RefusedError, match=r"200 rows are allowed.* 300 new rows are too many"):
+        planned(brief, synthesise="more", synthesise_rows=300)
+
+
+def test_search_takes_out_a_step_that_failed_in_its_rehearsal() -> None:
+    world = World(planning=MODEL)
+    plan = planned(world.brief(), transform=IDENTITY)
+    world.run(plan)
+    failure = Failure(kind="DATA", node="data_engineer", message="too many calls failed")
+    failed = Trial(plan=plan, decision="failed", arithmetic="", failure=failure, seconds=9)
+    world.trials[-1] = failed
+    net = search.propose(world.brief())
+    assert isinstance(net, Plan)
+    assert not [operator for operator in net.data.operators if isinstance(operator, Transform)]
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
@@ -186,13 +263,15 @@ def at_random(draw: random.Random) -> ProposedPlan:
         elif kind["type"] == "number":
             filled[name] = draw.uniform(kind["minimum"], kind["maximum"])
         else:
-            filled[name] = True if kind["type"] == "boolean" else "prompt_chars < 90"
+            text = IDENTITY if name == "transform" else "prompt_chars < 90"
+            filled[name] = True if kind["type"] == "boolean" else text
     return ProposedPlan.model_validate(filled)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_filled_in_becomes_a_plan_that_can_be_run_or_is_refused(seed: int) -> None:
-    draw, world, refused = random.Random(seed), World(seed=seed, seconds=900.0 if seed % 2 else 20_000.0), 0
+    draw, refused = random.Random(seed), 0
+    world = World(seed=seed, seconds=900.0 if seed % 2 else 20_000.0, planning=MODEL)
     for _ in range(40):
         brief = world.brief()
         try:
@@ -202,7 +281,7 @@ def test_whatever_is_filled_in_becomes_a_plan_that_can_be_run_or_is_refused(seed
             continue
         assert isinstance(plan, Plan)
         rows = plan.data.rows or 0
-        assert 1 <= rows <= world.train_rows
+        assert 1 <= rows <= world.train_rows + plan.data.synthesised
         assert plan.training.micro_batch <= plan.training.batch_size <= max(rows, 1)
         assert plan.training.method != "qlora"
         assert brief.training_seconds(plan.data, plan.training) <= brief.training_room + 1

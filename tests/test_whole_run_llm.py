@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -14,6 +15,8 @@ from memory.database import Database
 from memory.ledger import LEDGER_SCHEMA
 from tests.scripted_llm import Answer, Script, playing
 from tests.test_whole_run import Runs
+from tools.benchmarks.benchmark import Item
+from tools.benchmarks.splits import read_items
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +83,77 @@ def test_the_model_that_is_tuned_plans_for_itself_without_any_key(runs: Runs) ->
     assert (trial.plan.proposer, trial.plan.training.learning_rate) == ("llm", 7e-4)
     assert "planned by local on this machine" in out
     assert "9 + 9 tokens ($0.0000" in out
+    report = json.loads((folder.root / "report.json").read_text())
+    assert report["budget"]["server_starts"] == 1
+
+
+BROKEN = "def transform(row):\n    return row['nothing']"
+TWICE = "def transform(row):\n    return [row, {**row, 'prompt': 'Please. ' + row['prompt']}]"
+
+
+def at_work(body: dict[str, Any]) -> Answer:
+    """A model that plans code that fails, then data steps that work, and does those."""
+    text = body["messages"][0]["content"]
+    if text.startswith("You write training rows"):
+        new = [f"Spell {hashlib.sha256(f'{text}{n}'.encode()).hexdigest()[:5]} backward" for n in range(5)]
+        return {"text": {"rows": [{"prompt": one, "answer": one[6:11][::-1]} for one in new]}, "tokens": (500, 100)}
+    if text.startswith("You judge a training row"):
+        score = 2 if int(hashlib.sha256(text.encode()).hexdigest(), 16) % 4 == 0 else 5
+        return {"text": {"reason": "clear", "score": score}, "tokens": (200, 20)}
+    if "KeyError" not in text:
+        return says(learning_rate=7e-4, rows=40, transform=BROKEN)
+    return says(parent=0, rows=40, transform=TWICE, synthesise="more words", synthesise_rows=10, judge="is it right?")
+
+
+def test_a_language_model_writes_rows_and_sees_nothing_that_is_held_out(runs: Runs, tmp_path: Path) -> None:
+    with playing(at_work) as (url, script):
+        out, err = runs.call(*PLANNED, *PRICE, "--budget-usd", "5", **access(url))
+    (folder,) = runs.folders()
+    first, second = read_state(folder)["trials"]
+    assert first.failure is not None
+    assert (first.failure.kind, first.failure.node) == ("DATA", "data_engineer")
+    assert "too many calls failed: rehearsal of transform()" in first.failure.message
+    card = second.dataset
+    assert card is not None
+    transform, synthesis, judging = card.rehearsals
+    assert (transform.whole_rows, transform.dollars) == (40, 0.0)
+    assert (synthesis.rows, synthesis.whole_rows) == (10, 10)
+    assert (judging.rows, judging.whole_rows) == (20, 90)
+    assert judging.whole_dollars == pytest.approx(90 * (200 * 1 + 20 * 10) / 1e6)
+    low = sum(each.rows for each in card.dropped if each.reason == "scored 2 of 5")
+    assert card.rows == 90 - low
+    assert 0 < sum(group.rows for group in card.groups if group.source == "synthesised") <= 10
+    assert "scored 2 of 5" in (folder.root / "report.md").read_text() or second.decision != "accepted"
+    assert "rehearsal of judge by the weak model" in folder.events.read_text()
+    report = json.loads((folder.root / "report.json").read_text())
+    uses = {use["purpose"]: use["calls"] for use in report["models"]}
+    assert (uses["synthesise"], uses["judge"]) == (2, 90)
+    held = [item.prompt for split in ("data/validation", "sealed/test") for item in read_items_of(folder.root / split)]
+    assert len(held) > 20
+    steps = [text for text in prompts(script) if "You plan" not in text]
+    assert len(steps) == 92
+    assert not [prompt for prompt in held if any(json.dumps(prompt)[1:-1] in text for text in steps)]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert KEY not in out + err + json.dumps(script.asked)
+
+
+def read_items_of(stem: Path) -> list[Item]:
+    """The items of a split."""
+    return read_items(stem.with_suffix(".jsonl"))
+
+
+def test_the_model_that_is_tuned_writes_rows_for_itself(runs: Runs) -> None:
+    rows = json.dumps({"rows": [{"prompt": "Spell abc backward", "answer": "cba"}]})
+    planned = says(learning_rate=7e-4, rows=60, synthesise="more", synthesise_rows=5)
+    with playing(planned) as (url, script):
+        own = (*START[:-2], "1", "--plain", "--planner-model", "clever", "--strong-model", "local")
+        runs.call(*own, FAKE_VLLM_NEWROWS=rows, **access(url))
+    (folder,) = runs.folders()
+    (trial,) = read_state(folder)["trials"]
+    assert trial.dataset is not None
+    assert {group.source: group.rows for group in trial.dataset.groups} == {"spell_backward": 60, "synthesised": 1}
+    assert trial.score is not None
+    assert len(script.asked) == 1
     report = json.loads((folder.root / "report.json").read_text())
     assert report["budget"]["server_starts"] == 1
 

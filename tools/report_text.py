@@ -162,7 +162,8 @@ def dropped(report: RunReport) -> list[str]:
     if winner is None or winner.dataset is None or not winner.dataset.dropped:
         return []
     rows = [[each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped]
-    notes = "".join(f"\n\n{note}" for note in winner.dataset.notes)
+    told = (*winner.dataset.notes, *(one.says for one in winner.dataset.rehearsals))
+    notes = "".join(f"\n\n{note}" for note in told)
     head = ["step", "reason", "rows", "for example"]
     return [f"## Rows left out of trial {winner.number}\n\n{table(head, rows)}{notes}"]
 

@@ -56,25 +56,36 @@ def argv_of(fields: dict[str, Any]) -> list[str]:
             continue
         if key not in options:
             raise InputError(f"there is no key {key}", near(key, options, f"There are: {', '.join(options)}."))
-        name, repeated = options[key]
-        values = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, str | int | float) and not isinstance(each, bool) for each in values):
-            raise InputError(f"{key} is neither a text nor a number, nor a list of them", "Write it as an option.")
-        words = [str(each) for each in values]
-        argv += [f"{name}={word}" for word in (words if repeated else [",".join(words)])]
+        name, kind = options[key]
+        if kind == "store_true" and isinstance(value, bool):
+            argv += [name] if value else []
+        else:
+            argv += _words(key, name, kind, value)
     return argv
 
 
-def _options() -> dict[str, tuple[str, bool]]:
-    """Key, option and whether it may be repeated, of all that goes with a new run."""
-    known: dict[str, tuple[str, bool]] = {}
+def _words(key: str, name: str, kind: str, value: Any) -> list[str]:
+    """An option with its value or values. Raises InputError."""
+    values = value if isinstance(value, list) else [value]
+    if kind == "store_true" or not all(
+        isinstance(one, str | int | float) and not isinstance(one, bool) for one in values
+    ):
+        wanted = "true or false" if kind == "store_true" else "a text or a number, or a list of them"
+        raise InputError(f"{key} is not {wanted}", "Write it as the option takes it.")
+    words = [str(one) for one in values]
+    return [f"{name}={word}" for word in (words if kind in ("append", "extend") else [",".join(words)])]
+
+
+def _options() -> dict[str, tuple[str, str]]:
+    """Key, option and argparse's action (empty for the usual one), of all that goes with a new run."""
+    known: dict[str, tuple[str, str]] = {}
     for group in TABLE.values():
         for spelling, details in group.items():
             names = spelling.split()
             keys = [name.removeprefix("--").replace("-", "_") for name in names]
             if details.get("dest", keys[0]) in OPTIONS["start"] - NOT_OF_A_TASK:
-                known |= {key: (names[0], details.get("action") in ("append", "extend")) for key in keys}
-    return known | {key: (name, False) for key, name in THEIRS.items()}
+                known |= {key: (names[0], details.get("action", "")) for key in keys}
+    return known | {key: (name, "") for key, name in THEIRS.items()}
 
 
 def _named(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -102,7 +102,7 @@ def provenance(part: Parts) -> str:
             "<h4>Left out</h4>",
             html_table(("step", "reason", "rows", "for example"), out) if out else paragraph("Nothing."),
             "<h4>Most frequent answers</h4>" + html_table(("answer", "rows"), answers) if answers else "",
-            *map(paragraph, card.notes),
+            *map(paragraph, (*card.notes, *(one.says for one in card.rehearsals))),
         )
     )
 
@@ -122,7 +122,8 @@ def rows_html(page: Page[TrainingRow]) -> str:
         return paragraph("No rows.")
     rows = []
     for row in page.items:
-        origin = row.source if row.answered_by == "source" else f"{row.source}, answered by a model"
+        origin = row.source if row.answered_by != "model" else f"{row.source}, answered by a model"
+        origin += f", {row.origin}" if row.origin else ""
         rows.append([row.id, row.prompt, row.answer, origin])
     return html_table(("row", "prompt", "answer", "from"), rows)
 

@@ -1,6 +1,6 @@
 """The vocabulary: frozen records that every floor speaks. Paths in records are relative to the run's folder."""
 
-from memory.records.dataset import DatasetCard, Dropped, Lengths, RowGroup
+from memory.records.dataset import DatasetCard, Dropped, Lengths, Rehearsal, RowGroup
 from memory.records.metric import (
     ExactMatch,
     JsonFields,
@@ -13,18 +13,25 @@ from memory.records.metric import (
     TokenF1,
 )
 from memory.records.operators import (
+    TRANSFORM,
     Augment,
     Deduplicate,
     Filter,
+    Judge,
     MapTemplate,
     Mix,
     NearDeduplicate,
     Operator,
     Order,
     PassRate,
+    Pool,
+    Rewrite,
     Sampling,
     Select,
     SelfDistil,
+    Synthesise,
+    Transform,
+    Written,
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
@@ -58,6 +65,7 @@ from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 __all__ = [
     "LOCAL",
     "OPENAI_URL",
+    "TRANSFORM",
     "Adjust",
     "Adjustable",
     "Approval",
@@ -91,6 +99,7 @@ __all__ = [
     "Halt",
     "HeldOut",
     "JsonFields",
+    "Judge",
     "Lengths",
     "Lesson",
     "LossPoint",
@@ -113,12 +122,15 @@ __all__ = [
     "Place",
     "Plan",
     "Planning",
+    "Pool",
     "Price",
     "PythonFunction",
     "Question",
     "Record",
     "Regex",
+    "Rehearsal",
     "Reply",
+    "Rewrite",
     "RougeL",
     "RowGroup",
     "Sampling",
@@ -129,13 +141,16 @@ __all__ = [
     "Snapshot",
     "Subset",
     "SweepPoint",
+    "Synthesise",
     "Task",
     "TokenF1",
     "TrainingRecipe",
     "TrainingRun",
+    "Transform",
     "Trial",
     "Understood",
     "Verdict",
     "Wish",
+    "Written",
     "subject_of",
 ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory.records.operators import Augment, Operator, Select, SelfDistil
+from memory.records.operators import Augment, Operator, Select, SelfDistil, Synthesise
 from memory.records.record import Record
 
 
@@ -26,7 +26,14 @@ class DataRecipe(Record):
                 rows *= 1 + operator.copies
             elif isinstance(operator, SelfDistil) and operator.unsolved == "drop":
                 rows = min(rows or operator.rows, operator.rows) * operator.keep
+            elif isinstance(operator, Synthesise) and rows is not None:
+                rows += operator.rows
         return rows
+
+    @property
+    def synthesised(self) -> int:
+        """Rows that are to be written anew, beside those of the training split."""
+        return sum(operator.rows for operator in self.operators if isinstance(operator, Synthesise))
 
 
 class TrainingRecipe(Record):

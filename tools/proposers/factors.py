@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from memory.records import (
     Change,
     DataRecipe,
     Filter,
+    Judge,
     Mix,
     NearDeduplicate,
     Operator,
     Order,
     PassRate,
     Record,
+    Rewrite,
     Select,
     SelfDistil,
+    Synthesise,
     TrainingRecipe,
+    Transform,
 )
 
 Value = str | int | float | None
 
 MIX_SHARE = 0.3
 """Share of a further source that is mixed in."""
+THOUGHT: dict[str, type[Transform | Synthesise | Rewrite | Judge]] = {
+    "transform": Transform,
+    "synthesise": Synthesise,
+    "rewrite": Rewrite,
+    "judge": Judge,
+}
+"""Steps that language models write, as factors: JSON of the operator. In this order they stand behind the others, so
+that only selected rows are paid for and everything new is judged; an `order` stands behind them."""
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "batch_size": ("micro_batch",),
     "method": ("learning_rate",),
@@ -46,13 +58,13 @@ class Recipe(Record):
 
     @property
     def rows(self) -> int:
-        """Rows that the recipe selects; 0 where it takes all."""
-        return self.data.rows or 0
+        """Rows that the recipe selects; 0 where it takes all. Those that are written anew come on top."""
+        return 0 if self.data.rows is None else self.data.rows - self.data.synthesised
 
     @property
     def visits(self) -> float:
         """Rows seen in training, each epoch counted."""
-        return self.rows * self.training.epochs
+        return (self.rows + self.data.synthesised) * self.training.epochs
 
     @property
     def steps(self) -> int:
@@ -71,6 +83,7 @@ def factors(recipe: Recipe) -> dict[str, Value]:
         "pass_rate": None,
         "curriculum": None,
     }
+    table |= dict.fromkeys(THOUGHT)
     for operator in recipe.data.operators:
         if isinstance(operator, Select):
             table |= {"rows": operator.rows, "skip": operator.skip}
@@ -116,6 +129,7 @@ def changed(recipe: Recipe, **values: Value) -> Recipe:
     if "near_duplicates" in values:
         alike = NearDeduplicate.model_validate({"threshold": values["near_duplicates"]})
         operators = [alike, *without(operators, NearDeduplicate)]
+    operators = _with_thought(operators, values)
     settings = {name: value for name, value in values.items() if name in TrainingRecipe.model_fields}
     if "curriculum" in values:
         by, _, descending = str(values["curriculum"]).partition(" ")
@@ -125,6 +139,21 @@ def changed(recipe: Recipe, **values: Value) -> Recipe:
     if training.micro_batch > training.batch_size:
         training = training.model_copy(update={"micro_batch": training.batch_size})
     return Recipe(data=DataRecipe(operators=tuple(operators)), training=training)
+
+
+def _with_thought(operators: list[Operator], values: Mapping[str, Value]) -> list[Operator]:
+    """The operators with the steps that language models write set, or taken out where a value is None."""
+    if not values.keys() & THOUGHT.keys():
+        return operators
+    steps: dict[str, Operator] = {op.kind: op for op in operators if op.kind in THOUGHT}
+    for name, kind in THOUGHT.items():
+        if name in values:
+            steps.pop(name, None)
+            if (value := values[name]) is not None:
+                steps[name] = kind.model_validate_json(str(value))
+    orders = [op for op in operators if isinstance(op, Order)]
+    others = [op for op in operators if op.kind not in THOUGHT and not isinstance(op, Order)]
+    return [*others, *(steps[name] for name in THOUGHT if name in steps), *orders]
 
 
 def without(operators: Iterable[Operator], kind: type[Record]) -> list[Operator]:

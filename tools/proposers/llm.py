@@ -6,7 +6,7 @@ proposer plans the trial; where that happened three times in a row, it plans the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from memory.errors import InputError, ModelError, ServerError, TrialError
@@ -20,7 +20,7 @@ from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.llm_brief import Facts, brief_text
 from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_form import DATA_STEPS, ProposedPlan
 from tools.proposers.llm_plan import plan_of
 from tools.proposers.starting_recipe import FEWEST_VISITS
 
@@ -31,6 +31,10 @@ PROSE_CHARS_A_TOKEN = 3.5
 """Of the prompt around the brief, which is plain English."""
 PATIENCE_SHARE, LEAST_PATIENCE = 0.1, 60.0
 """Share of the time for trials that waiting for an answer may take, and the seconds that any model needs."""
+
+SMALL = 1_000_000_000
+"""Weights under which a model that plans for itself is not asked for instructions and code: it would fill the little
+room for its answer with them."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class LanguagePlanner:
 
     def _twice(self, brief: Brief, net: Plan | Stop, most_tokens: int) -> Plan | Stop:
         """A proposal, and a second one where the first cannot be used."""
-        form = form_text(ProposedPlan)
+        form = form_text(ProposedPlan, not_asked(self.endpoints[0], brief))
         reading = self.reader(brief, self.facts, patience(brief)) if self.reader else ""
         left = most_tokens - int(len(self.template + form) / PROSE_CHARS_A_TOKEN)
         prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left, reading))
@@ -114,7 +118,13 @@ class LanguagePlanner:
 
     def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan:
         asked = [Message(role="user", content=prompt)]
-        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief))
+        left_out = not_asked(endpoint, brief)
+        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief), without=left_out)
+
+
+def not_asked(endpoint: Endpoint, brief: Brief) -> Collection[str]:
+    """Fields that are left out of a model's form: instructions and code, where a very small one plans for itself."""
+    return DATA_STEPS if endpoint.socket is not None and brief.model.parameters < SMALL else ()
 
 
 def patience(brief: Brief) -> float:

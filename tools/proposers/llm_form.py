@@ -38,6 +38,29 @@ class ProposedPlan(Record):
     mix: int | None = Field(default=None, ge=1, description="number of a further source; it makes up 30 % of the rows")
     own_words: bool | None = Field(default=None, description="true: the parent's own right answers replace the file's")
     drop_near_copies: bool | None = Field(default=None, description="true: of rows that nearly repeat, one stays")
+    synthesise: str | None = Field(
+        default=None, max_length=600, description="what new rows a model shall write, shown training rows as examples"
+    )
+    synthesise_rows: int | None = Field(default=None, ge=1, le=20_000, description="how many; 100 where open")
+    rewrite: str | None = Field(
+        default=None,
+        max_length=600,
+        description="how a model shall rewrite each row; the scorer drops wrong ones",
+    )
+    rewrite_field: Literal["answer", "prompt"] | None = Field(default=None, description="answer where open")
+    judge: str | None = Field(
+        default=None,
+        max_length=600,
+        description="rubric by which a model scores rows 1 to 5; under 4 is dropped",
+    )
+    data_model: Literal["strong", "weak"] | None = Field(
+        default=None, description="which model does these; where open, strong writes and weak judges"
+    )
+    transform: str | None = Field(
+        default=None,
+        max_length=6_000,
+        description="Python source of transform(row): a dict with prompt, answer, columns; returns one, a list, None",
+    )
     go_on: bool | None = Field(
         default=None, description="true: go on from the parent's weights with rows that they have not seen"
     )
@@ -45,7 +68,15 @@ class ProposedPlan(Record):
     @property
     def sets_anything(self) -> bool:
         """Whether it says more than words: a parent or a setting."""
-        words = {"diagnosis", "hypothesis", "decision", "expected_gain"}
+        words = {
+            "diagnosis",
+            "hypothesis",
+            "decision",
+            "expected_gain",
+            "synthesise_rows",
+            "rewrite_field",
+            "data_model",
+        }
         return any(value not in (None, False) for name, value in self if name not in words)
 
 
@@ -54,3 +85,7 @@ SETTINGS = (
     "warmup_ratio", "schedule", "weight_decay", "balance", "curriculum", "filter",
 )  # fmt: skip
 """Fields of the form that are factors of a recipe."""
+DATA_STEPS = frozenset(
+    {"synthesise", "synthesise_rows", "rewrite", "rewrite_field", "judge", "data_model", "transform"}
+)
+"""Fields of the form that are instructions and code."""

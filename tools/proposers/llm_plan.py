@@ -5,15 +5,20 @@ The model fills in a flat form. What the change was is computed from the recipes
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 from memory.records import Plan, SelfDistil, Trial
 from tools.proposers.bounds import RefusedError, bounded
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.data_levers import NEAR_COPIES
-from tools.proposers.factors import Recipe, Value, change_between, changed, differing
+from tools.proposers.factors import THOUGHT, Recipe, Value, change_between, changed, differing
 from tools.proposers.history import recipe_of, rows_seen, standing, twin
 from tools.proposers.llm_form import SETTINGS, ProposedPlan
 from tools.proposers.sizing import looks
 from tools.proposers.starting_recipe import rounded, rows_at_once, size_of, starting_recipe
+
+SYNTHESISED = 100
+"""New rows where the model names no number: enough to tell whether they help, for cents."""
 
 
 def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop:
@@ -110,7 +115,26 @@ def _data_settings(answer: ProposedPlan, brief: Brief, parent: Trial | None, sta
         if brief.generated:
             raise RefusedError("Its questions come from a template: near copies are different questions there.")
         settings["near_duplicates"] = NEAR_COPIES
-    return settings
+    return settings | _thought_steps(answer, brief)
+
+
+def _thought_steps(answer: ProposedPlan, brief: Brief) -> dict[str, Value]:
+    """The steps that language models write. Raises RefusedError where one is none, such as code that does not parse."""
+    said = {
+        "synthesise": {"prompt": answer.synthesise, "rows": answer.synthesise_rows or SYNTHESISED,
+                       "model": answer.data_model or "strong", "seed": brief.task.seed},
+        "rewrite": {"prompt": answer.rewrite, "field": answer.rewrite_field or "answer",
+                    "model": answer.data_model or "strong"},
+        "judge": {"rubric": answer.judge, "model": answer.data_model or "weak"},
+        "transform": {"code": answer.transform},
+    }  # fmt: skip
+    steps: dict[str, Value] = {}
+    for name in (name for name in said if getattr(answer, name) is not None):
+        try:
+            steps[name] = THOUGHT[name].model_validate(said[name]).model_dump_json()
+        except ValidationError as error:
+            raise RefusedError(f"{name}: {error.errors()[0]['msg']}.") from error
+    return steps
 
 
 def _going_on(brief: Brief, parent: Trial | None, recipe: Recipe, rows_given: bool) -> Recipe:
