@@ -12,7 +12,7 @@ from memory.events import Events
 from memory.layout import RunFolder
 from memory.ledger import Ledger
 from memory.records import LOCAL, BaseModelCard, ModelCall, Planning, Task
-from nodes.deps import Propose
+from nodes.deps import Propose, ReadOutputs
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import read_items, split_path
 from tools.earlier_runs import lessons_of_earlier_runs
@@ -26,14 +26,18 @@ from tools.operators.writers import PURPOSES, Writers
 from tools.proposers.llm import LanguagePlanner
 from tools.proposers.llm_brief import Facts
 from tools.proposers.llm_errors import ErrorReader
+from tools.proposers.llm_form import ProposedPlan, StructuredPlan
+from tools.proposers.llm_research import Researcher
+from tools.proposers.llm_sources import Sources
+from tools.research.library import Library
 from tools.serving import SERVED_NAME, WINDOW, Server
 
 LOCAL_ANSWER_TOKENS = 400
 """Room for a filled form: what the window of our own server leaves goes to the brief."""
 LOCAL_TIMEOUT_SECONDS = 240.0
 """A model of 135M weights was seen to write three tokens a second where other work held both cores."""
-SHOWN_ITEMS = 50
-"""Training rows that are looked through for two with different answers."""
+LOOKED_THROUGH, EXAMPLES = 50, 5
+"""Training rows that are looked through for two with different answers, and how many are shown at most."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,6 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Br
     desk.note(says(planning.model_copy(update={"base_url": url_of(planning, access)})))
     first = endpoint_of(planning.model, planning, access, desk)
     second = endpoint_of(planning.strong_model or planning.model, planning, access, desk)
-    weak = endpoint_of(planning.weak_model, planning, access, desk) if planning.weak_model else None
     return LanguagePlanner(
         broker=broker,
         endpoints=(first, second),
@@ -87,8 +90,30 @@ def proposer_of(task: Task, access: Access, net: Propose, desk: Desk, broker: Br
         facts=facts_of(task, desk),
         net=net,
         note=desk.note,
-        reader=ErrorReader(broker, weak, template("errors"), desk.note) if weak else None,
+        researcher=researcher_of(broker, first, access, desk) if planning.research else None,
+        form=StructuredPlan if planning.planner == "hybrid" else ProposedPlan,
     )
+
+
+def researcher_of(broker: Broker, endpoint: Endpoint, access: Access, desk: Desk) -> Researcher:
+    """Who looks things up. The catalogues are tried once, briefly, before the first plan; what cannot be reached is
+    said, and the run goes on without."""
+    library = Library(access.hub_url, access.papers_url)
+    if not desk.folder.research.exists():
+        library, problems = library.probed()
+        told = f"looking up {', '.join(f'{shelf}s' for shelf in library.shelves)}" if library.shelves else "off"
+        desk.note(f"--research: {'; '.join([told, *problems])}")
+    return Researcher(broker, endpoint, template("research"), library, desk.folder, desk.note)
+
+
+def reader_of(task: Task, access: Access, desk: Desk, broker: Broker) -> ReadOutputs | None:
+    """The model that reads wrong outputs for the analyst; None where the person named none."""
+    planning = task.planning
+    if not planning.weak_model:
+        return None
+    asked = f"{desk.benchmark.name}, {desk.benchmark.title}"
+    weak = endpoint_of(planning.weak_model, planning, access, desk)
+    return ErrorReader(broker, weak, template("errors"), asked, desk.note)
 
 
 def endpoint_of(name: str, planning: Planning, access: Access, desk: Desk) -> Endpoint:
@@ -116,15 +141,17 @@ def endpoint_of(name: str, planning: Planning, access: Access, desk: Desk) -> En
 
 def facts_of(task: Task, desk: Desk) -> Facts:
     """What a language model reads beside the brief."""
-    items = read_items(split_path("train", desk.folder.data, None))[:SHOWN_ITEMS]
+    items = read_items(split_path("train", desk.folder.data, None))[:LOOKED_THROUGH]
     other = next((item for item in items if item.answer != items[0].answer), None)
-    shown: tuple[Item, ...] = (*items[:1], *((other,) if other else ()))
+    first: tuple[Item, ...] = (*items[:1], *((other,) if other else ()))
+    shown = (*first, *(item for item in items if item not in first))[:EXAMPLES]
     return Facts(
         benchmark=desk.benchmark,
         items=shown,
         folder=desk.folder,
         memory_bytes=total_memory(desk.device),
         earlier=lessons_of_earlier_runs(desk.folder, task),
+        sources=Sources(task.raw_data, desk.folder, desk.server),
     )
 
 

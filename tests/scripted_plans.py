@@ -41,6 +41,12 @@ def rising(brief: Brief) -> Plan | Stop:
     return follow([(f"{rows} rows", DataRecipe(operators=(Select(rows=rows),)), GOOD) for rows in sizes], brief)
 
 
+def wide(brief: Brief) -> Plan | Stop:
+    """One trial that stand-in engines make good, with an adapter that search would not begin with."""
+    recipe = GOOD.model_copy(update={"lora_rank": 32})
+    return follow([("wide", DataRecipe(operators=(Select(rows=256),)), recipe)], brief)
+
+
 def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
     """The next line of a script."""
     if brief.number > len(script):
@@ -60,4 +66,11 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "small": small, "one_row": one_row, "rising": rising}
+SCRIPTS = {
+    "failing_thrice": failing_thrice,
+    "sound": sound,
+    "small": small,
+    "one_row": one_row,
+    "rising": rising,
+    "wide": wide,
+}

@@ -1,5 +1,7 @@
 """The vocabulary: frozen records that every floor speaks. Paths in records are relative to the run's folder."""
 
+from memory.records.attribution import Attribution, Contrast, Foresight, Prediction
+from memory.records.cause import Blame, Blamed, Cause, CauseName, ClassRate, OutputClass, Reading
 from memory.records.dataset import DatasetCard, Dropped, Lengths, Rehearsal, RowGroup
 from memory.records.metric import (
     ExactMatch,
@@ -35,8 +37,19 @@ from memory.records.operators import (
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
+from memory.records.planning import (
+    LOCAL,
+    OPENAI_URL,
+    ModelCall,
+    ModelFault,
+    ModelUse,
+    Planner,
+    Planning,
+    Price,
+    Strategy,
+)
 from memory.records.record import Decision, FailureKind, NodeName, Record
+from memory.records.research import Found, Query, Research, Shelf
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
     Adjust,
@@ -59,7 +72,7 @@ from memory.records.steering import (
 )
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
-from memory.records.trial import Baseline, Lesson, SealedTest, Trial
+from memory.records.trial import Baseline, Effect, Lesson, SealedTest, Trial
 from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
@@ -70,15 +83,22 @@ __all__ = [
     "Adjustable",
     "Approval",
     "Asking",
+    "Attribution",
     "Augment",
     "BaseModelCard",
     "Baseline",
+    "Blame",
+    "Blamed",
     "Budget",
     "Budgeted",
+    "Cause",
+    "CauseName",
     "Change",
     "Check",
+    "ClassRate",
     "Comparison",
     "ConstantAnswer",
+    "Contrast",
     "DataRecipe",
     "DatasetCard",
     "Decision",
@@ -86,6 +106,7 @@ __all__ = [
     "Deduplicate",
     "DropLong",
     "Dropped",
+    "Effect",
     "ErrorClass",
     "ExactMatch",
     "Failure",
@@ -93,6 +114,8 @@ __all__ = [
     "Figure",
     "Filter",
     "ForPlan",
+    "Foresight",
+    "Found",
     "GoBack",
     "GoOn",
     "GuardScore",
@@ -116,20 +139,26 @@ __all__ = [
     "Operator",
     "Order",
     "Outcome",
+    "OutputClass",
     "OwnFile",
     "OwnTask",
     "PassRate",
     "Place",
     "Plan",
+    "Planner",
     "Planning",
     "Pool",
+    "Prediction",
     "Price",
     "PythonFunction",
+    "Query",
     "Question",
+    "Reading",
     "Record",
     "Regex",
     "Rehearsal",
     "Reply",
+    "Research",
     "Rewrite",
     "RougeL",
     "RowGroup",
@@ -138,7 +167,9 @@ __all__ = [
     "SealedTest",
     "Select",
     "SelfDistil",
+    "Shelf",
     "Snapshot",
+    "Strategy",
     "Subset",
     "SweepPoint",
     "Synthesise",

@@ -96,5 +96,13 @@ class Plan(Record):
     training: TrainingRecipe
     proposer: Literal["search", "llm", "default", "random"]
     """Who proposed it: ours, a language model, one default fine-tune, or random draws (the last two are references)."""
+    tuned: tuple[str, ...] = ()
+    """Factors whose values Optuna drew from the scores so far; all others are the proposer's, or its parent's."""
+    cites: tuple[str, ...] = ()
+    """What of the things that were looked up the plan rests on, each with licence and size."""
     predicted_seconds: float = Field(ge=0)
     """What the planner thinks the whole trial costs."""
+
+    def cites_number(self, number: int) -> bool:
+        """Whether it rests on the entry of that number of what was looked up."""
+        return any(cite.startswith(f"R{number} ") for cite in self.cites)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from memory.lineage import last_accepted
 from memory.records import (
+    Attribution,
     Baseline,
     BaseModelCard,
     DataRecipe,
@@ -23,6 +24,7 @@ from memory.records import (
     Plan,
     Record,
     Rewrite,
+    Score,
     SelfDistil,
     Task,
     TrainingRecipe,
@@ -65,6 +67,16 @@ class Stop(Record):
     """One line with the figures behind it, and what the person can do where that helps."""
 
 
+class Remembered(Record):
+    """The training that won in an earlier run with the same benchmark and base model."""
+
+    run: str
+    trial: int
+    score: Score
+    """On that run's validation split. Its sealed test has no say."""
+    training: TrainingRecipe
+
+
 class Brief(Record):
     """Everything a planner may know. The same brief always gets the same answer."""
 
@@ -74,6 +86,10 @@ class Brief(Record):
     trials: tuple[Trial, ...] = ()
     """All ended trials, oldest first, failed ones included."""
     lessons: tuple[Lesson, ...] = ()
+    attribution: Attribution = Attribution()
+    """What each change did, and how good expectations were; for a language model, so empty where search plans."""
+    remembered: Remembered | None = None
+    """What a first trial may start from; None later, and where no earlier run did the same work."""
     wishes: tuple[Wish, ...] = ()
     """What the person wishes of the next plan, oldest first."""
     declined: tuple[Plan, ...] = ()

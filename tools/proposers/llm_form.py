@@ -1,4 +1,7 @@
-"""The form in which a language model proposes a trial: flat, with simple fields, so that small models can fill it."""
+"""The forms in which a language model proposes a trial: flat, with simple fields, so that small models can fill them.
+
+Where the numbers are the model's own it fills in `ProposedPlan`; where Optuna tunes them, `StructuredPlan`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from typing import Literal
 from pydantic import Field
 
 from memory.records import Record
+from tools.proposers.tuning import Tunable
 
 
-class ProposedPlan(Record):
-    """The next trial, or the end of the run."""
+class ProposedStructure(Record):
+    """The next trial without its numbers, or the end of the run."""
 
     diagnosis: str = Field(max_length=240, description="what the figures so far show, with the figure")
     hypothesis: str = Field(max_length=240, description="the one change, and why it should help")
@@ -19,12 +23,7 @@ class ProposedPlan(Record):
     expected_gain: float | None = Field(
         default=None, ge=-1, le=1, description="expected change of the metric against the best so far"
     )
-    learning_rate: float | None = Field(default=None, ge=1e-6, le=0.1)
-    epochs: float | None = Field(default=None, ge=0.25, le=20, description="passes over the rows")
-    rows: int | None = Field(default=None, ge=1, le=10_000_000, description="training rows")
-    batch_size: int | None = Field(default=None, ge=1, le=256, description="rows an optimiser step")
     method: Literal["lora", "qlora", "full"] | None = Field(default=None, description="qlora needs a GPU")
-    lora_rank: int | None = Field(default=None, ge=1, le=256)
     lora_alpha: int | None = Field(default=None, ge=1, le=512)
     lora_dropout: float | None = Field(default=None, ge=0, le=0.5)
     warmup_ratio: float | None = Field(default=None, ge=0, le=0.5)
@@ -78,6 +77,25 @@ class ProposedPlan(Record):
             "data_model",
         }
         return any(value not in (None, False) for name, value in self if name not in words)
+
+
+class ProposedPlan(ProposedStructure):
+    """The next trial, or the end of the run."""
+
+    learning_rate: float | None = Field(default=None, ge=1e-6, le=0.1)
+    epochs: float | None = Field(default=None, ge=0.25, le=20, description="passes over the rows")
+    rows: int | None = Field(default=None, ge=1, le=10_000_000, description="training rows")
+    batch_size: int | None = Field(default=None, ge=1, le=256, description="rows an optimiser step")
+    lora_rank: int | None = Field(default=None, ge=1, le=256)
+
+
+class StructuredPlan(ProposedStructure):
+    """The next trial, or the end of the run; what a number is set to is not asked."""
+
+    tune: Tunable | Literal["all"] | None = Field(
+        default=None, description="number to change; its value is drawn for you. null where another setting changes"
+    )
+    towards: Literal["lower", "higher"] | None = Field(default=None, description="way in which that number shall go")
 
 
 SETTINGS = (

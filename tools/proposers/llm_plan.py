@@ -12,16 +12,17 @@ from tools.proposers.bounds import RefusedError, bounded
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.data_levers import NEAR_COPIES
 from tools.proposers.factors import THOUGHT, Recipe, Value, change_between, changed, differing
-from tools.proposers.history import recipe_of, rows_seen, standing, twin
-from tools.proposers.llm_form import SETTINGS, ProposedPlan
+from tools.proposers.history import dead_end, recipe_of, rows_seen, standing, twin
+from tools.proposers.llm_form import SETTINGS, ProposedStructure, StructuredPlan
 from tools.proposers.sizing import looks
 from tools.proposers.starting_recipe import rounded, rows_at_once, size_of, starting_recipe
+from tools.proposers.tuning import tuned
 
 SYNTHESISED = 100
 """New rows where the model names no number: enough to tell whether they help, for cents."""
 
 
-def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop:
+def plan_of(answer: ProposedStructure, brief: Brief, net: Plan | Stop) -> Plan | Stop:
     """The proposal as a plan; `net` is what the search proposer would do, and fills what is left open.
 
     A setting that is left open stays as in the parent. Where nothing at all is set, search's plan is taken whole.
@@ -32,10 +33,11 @@ def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop
     if isinstance(net, Plan) and not answer.sets_anything:
         return net.model_copy(update=_words(answer, net, []))
     parent, start = _grown_from(answer, brief, net)
-    settings = {name: value for name in SETTINGS if (value := getattr(answer, name)) is not None}
+    settings = {name: value for name in SETTINGS if (value := getattr(answer, name, None)) is not None}
     recipe = _with(brief, start, settings | _data_settings(answer, brief, parent, start))
     if answer.go_on:
         recipe = _going_on(brief, parent, recipe, "rows" in settings)
+    recipe, numbers, notes = _numbers(answer, brief, start if parent else None, recipe)
     recipe, bounds = bounded(brief, recipe)
     _refuse_twins(brief, recipe)
     recipe = looks(brief, recipe)
@@ -49,18 +51,21 @@ def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop
         data=recipe.data,
         training=recipe.training,
         proposer="llm",
+        tuned=numbers,
         predicted_seconds=round(brief.trial_seconds(recipe.data, recipe.training), 1),
     )
-    return plan.model_copy(update=_words(answer, plan, bounds))
+    dead = dead_end(brief, parent) if parent else None
+    notes += [*(f"Bounded: {bound}" for bound in bounds), *([dead.rstrip(".")] if dead else [])]
+    return plan.model_copy(update=_words(answer, plan, notes))
 
 
-def _stop(answer: ProposedPlan, brief: Brief) -> Stop:
+def _stop(answer: ProposedStructure, brief: Brief) -> Stop:
     if not brief.scored:
         raise RefusedError("Nothing was trained and scored yet, so nothing can be known: propose a training.")
     return Stop(reason=f"{answer.diagnosis} {answer.hypothesis}".strip())
 
 
-def _grown_from(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> tuple[Trial | None, Recipe]:
+def _grown_from(answer: ProposedStructure, brief: Brief, net: Plan | Stop) -> tuple[Trial | None, Recipe]:
     """The trial to grow from (None for the base model), and the recipe that is changed."""
     if answer.parent:
         return _trial(brief, answer.parent)
@@ -99,7 +104,7 @@ def _with(brief: Brief, start: Recipe, settings: dict[str, Value]) -> Recipe:
     return changed(start, **settings)
 
 
-def _data_settings(answer: ProposedPlan, brief: Brief, parent: Trial | None, start: Recipe) -> dict[str, Value]:
+def _data_settings(answer: ProposedStructure, brief: Brief, parent: Trial | None, start: Recipe) -> dict[str, Value]:
     """The settings of the form that are said in other words than a recipe's factors."""
     settings: dict[str, Value] = {}
     if answer.mix is not None:
@@ -118,7 +123,7 @@ def _data_settings(answer: ProposedPlan, brief: Brief, parent: Trial | None, sta
     return settings | _thought_steps(answer, brief)
 
 
-def _thought_steps(answer: ProposedPlan, brief: Brief) -> dict[str, Value]:
+def _thought_steps(answer: ProposedStructure, brief: Brief) -> dict[str, Value]:
     """The steps that language models write. Raises RefusedError where one is none, such as code that does not parse."""
     said = {
         "synthesise": {"prompt": answer.synthesise, "rows": answer.synthesise_rows or SYNTHESISED,
@@ -150,6 +155,30 @@ def _going_on(brief: Brief, parent: Trial | None, recipe: Recipe, rows_given: bo
     return changed(recipe, continue_from=parent.number, skip=seen, rows=rows)
 
 
+def _numbers(
+    answer: ProposedStructure, brief: Brief, before: Recipe | None, recipe: Recipe
+) -> tuple[Recipe, tuple[str, ...], list[str]]:
+    """The recipe with its number drawn where one is to be tuned, the names of what was drawn, and how in words.
+
+    `before` is the parent's recipe, if there is one. Raises RefusedError where more than one factor would change, so
+    that nobody could say which of them helped.
+    """
+    after, numbers = recipe, tuple[str, ...]()
+    notes: list[str] = []
+    if not isinstance(answer, StructuredPlan):
+        return after, numbers, notes
+    if answer.tune and not brief.scored:
+        notes.append(f"Not tuned: {answer.tune} stays as it is, for no trial has a score yet")
+    elif answer.tune:
+        after, how = tuned(brief, recipe, answer.tune, answer.towards)
+        notes.append(f"Tuned: {how}")
+        numbers = tuple(differing(recipe, after))
+    names = differing(before, after) if before else []
+    if len(names) > 1 and (answer.tune != "all" or differing(before or recipe, recipe)):
+        raise RefusedError(f"Change one factor, not {' and '.join(names)}: else nobody can say which of them helped.")
+    return after, numbers, notes
+
+
 def _refuse_twins(brief: Brief, recipe: Recipe) -> None:
     """Raises RefusedError where a trial had this recipe, or one too near to tell apart. One that only the machine kept
     from ending may be run again."""
@@ -162,8 +191,8 @@ def _refuse_twins(brief: Brief, recipe: Recipe) -> None:
     raise RefusedError(f"Trial {other.number} was this already: the recipe {how}. It {came}.")
 
 
-def _words(answer: ProposedPlan, plan: Plan, bounds: list[str]) -> dict[str, object]:
-    """What the model says of a plan, and what was bounded, as fields of it."""
-    said = answer.diagnosis + "".join(f" Bounded: {bound}." for bound in bounds)
+def _words(answer: ProposedStructure, plan: Plan, notes: list[str]) -> dict[str, object]:
+    """What the model says of a plan, and what was done to its proposal, as fields of it."""
+    said = answer.diagnosis + "".join(f" {note}." for note in notes)
     gain = plan.expected_gain if answer.expected_gain is None else answer.expected_gain
     return {"diagnosis": said, "hypothesis": answer.hypothesis, "expected_gain": gain, "proposer": "llm"}
