@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graph.batch.file import read_batch
 from graph.options import EVERYWHERE, OPTIONS, TABLE, parser
 from graph.planning import Access, access_of, planning_of
 from graph.settings import (
@@ -33,6 +34,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     action = _action(given)
     access = access_of(environment) if action in ("start", "resume", "fork") else Access()
     runs, run, checkpoint = _run(given, action)
+    batch = read_batch(Path(given["batch"]), lambda words: parse(words, environment)) if action == "batch" else ()
     settings = Settings(
         action=action,
         runs=runs,
@@ -51,10 +53,12 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         seed=given.get("seed", 0),
         approve=given.get("approve", "never"),
         wait=given.get("wait", 0.0),
+        cluster=given.get("cluster", ""),
         planning=planning_of(given, access) if action == "start" else Planning(),
         allow_weak_sandbox=given.get("allow_weak_sandbox", False),
         access=access,
         data_dir=data_folder(given.get("data_dir") or environment.get("TUNEWRIGHT_DATA")),
+        batch=batch,
         new_task=_path(given.get("new_task")),
         export_format=given.get("format", "merged"),
         destination=_path(given.get("to")),
@@ -129,7 +133,7 @@ def _run(given: Mapping[str, Any], action: Action) -> tuple[Path, str, str]:
             )
     elif action in ("ask", "answer"):
         run = given[action][0]
-    elif action not in ("start", "list", "new_task"):
+    elif action not in ("start", "batch", "list", "new_task"):
         run = given[action]
     if "/" in run and "run_dir" not in given:
         place = Path(run).expanduser().absolute()

@@ -81,8 +81,13 @@ def pending(folder: RunFolder) -> Question | None:
     return snapshot.question if snapshot else None
 
 
+def argv_of(folder: RunFolder, launch: Launch) -> list[str]:
+    """The command of a process that drives a run which has a folder."""
+    argv = [sys.executable, "-m", launch.module, "--resume", folder.id, "--run-dir", str(folder.root.parent)]
+    return [*argv, "--plain"]
+
+
 def _begin(folder: RunFolder, launch: Launch) -> None:
     """Start the process; what it says goes to `process.log`."""
-    argv = [sys.executable, "-m", launch.module, "--resume", folder.id, "--run-dir", str(folder.root.parent)]
-    argv += ["--plain", "--wait", PATIENCE]
+    argv = [*argv_of(folder, launch), "--wait", PATIENCE]
     process.detach(argv, log=folder.process_log, cwd=ROOT, env=launch.environment)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from graph import runner
 from graph.approval import lines as lines_of_question
+from graph.batch.work import batch
 from graph.finished import resume_command, run_command
 from graph.fork import fork
 from graph.handing_over import export, reproduce
@@ -115,7 +116,7 @@ def ask_person(settings: Settings, folder: RunFolder, question: Question) -> int
 
 def prepared(task: Task, settings: Settings, equip: Equip, say: Say) -> Workshop:
     """The workshop of a run, with the key that the environment holds."""
-    return replace(equip(task, settings.cache, say), access=settings.access)
+    return replace(equip(task, settings.cache, say), access=settings.access, cluster=settings.cluster)
 
 
 def show_history(settings: Settings, equip: Equip) -> int:
@@ -141,6 +142,7 @@ def act(settings: Settings, equip: Equip) -> int:
 
 ACTIONS: dict[Action, Callable[[Settings, Equip], int]] = {
     "start": start,
+    "batch": lambda settings, _: batch(settings),
     "resume": resume,
     "fork": grow,
     "answer": answer,

@@ -49,7 +49,8 @@ def finished(settings: Settings) -> Finished:
 
 def resume_command(settings: Settings, folder: RunFolder) -> str:
     """The exact command that goes on with a run."""
-    return run_command(settings, "--resume", folder.id)
+    cluster = ("--cluster", settings.cluster) if settings.cluster else ()
+    return run_command(settings, "--resume", folder.id, *cluster)
 
 
 def run_command(settings: Settings, *words: str) -> str:

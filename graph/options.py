@@ -9,7 +9,7 @@ from typing import Any, NoReturn, get_args
 from graph.edits import edit
 from graph.planning import DEFAULT_SEARCH, price
 from graph.settings import GUARD_MARGIN, Action
-from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positive, share, whole
+from graph.values import EMBEDDED_MODEL, cluster, dollars, duration, names, port, positive, share, whole
 from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
 from memory.records import Approval, Planner, Strategy, TrainingRecipe
@@ -18,15 +18,16 @@ from tools.handover.export_check import Form
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
-        | {"guard", "guard_margin", "data_dir", "approve", "wait"}
+        | {"guard", "guard_margin", "data_dir", "approve", "wait", "cluster"}
         | {"planner", "search", "no_recall", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
         | {"allow_weak_sandbox", "research"}
     ),
     "new_task": frozenset({"new_task"}),
-    "resume": frozenset({"resume", "wait"}),
+    "batch": frozenset({"batch", "cluster"}),
+    "resume": frozenset({"resume", "wait", "cluster"}),
     "history": frozenset({"history"}),
-    "fork": frozenset({"fork", "edits", "wait"}),
-    "answer": frozenset({"answer", "wait"}),
+    "fork": frozenset({"fork", "edits", "wait", "cluster"}),
+    "answer": frozenset({"answer", "wait", "cluster"}),
     "list": frozenset({"list"}),
     "export": frozenset({"export", "format", "to"}),
     "reproduce": frozenset({"reproduce"}),
@@ -80,6 +81,12 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         },
         "--approve": {"choices": get_args(Approval), "help": "ask you before each plan, data set or training"},
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
+    },
+    "several new runs": {
+        "--batch": {"metavar": "TASKS.json", "help": "several tasks, one table; the same command goes on"},
+    },
+    "other machines": {
+        "--cluster": {"metavar": "auto|ray://HOST:PORT", "type": cluster, "help": "train on nodes of a Ray cluster"},
     },
     "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
         "--planner": {"choices": get_args(Planner), "help": "llm where a model or a key is given, else search"},

@@ -29,9 +29,10 @@ from memory.state import GRAPH_VERSION, STATE_TYPES, State
 from nodes.deps import Deps
 from tools import benchmarks, report
 from tools.benchmarks.splits import manifest_path, read_findings, write_splits
+from tools.cluster.connection import Cluster
 from tools.sandbox.isolation import isolation
 from tools.serving import Server
-from tools.training.engine import kept_warm
+from tools.training.engine import Axolotl, kept_warm, placed
 from tools.warm_engine import WarmEngine
 
 Prepare = Callable[[Task], Workshop]
@@ -63,7 +64,7 @@ def start(
     Raises InputError where the task cannot be begun, and whatever stopped the run otherwise; after that, `resume`.
     """
     workshop = prepare(task)
-    workshop.fetch()
+    workshop.fetch()  # before there is a folder, so that nothing is left of a run that cannot begin
     made(folder.root, mode=0o700)
     write_record(folder.task, task)
     return resume(folder, lambda _: workshop, listeners, patience)
@@ -79,7 +80,10 @@ def resume(folder: RunFolder, prepare: Prepare, listeners: Sequence[Listener] = 
         state = state_of(compiled(database), folder)
         if state.get("test") is None:
             task = state.get("task") or read_record(folder.task, Task)
-            deps = assemble(task, folder, prepare(task), database, listeners)
+            workshop = prepare(task)
+            if not state:
+                workshop.fetch()
+            deps = assemble(task, folder, workshop, database, listeners)
             check_model(state, deps)
             graph = compiled(database, lambda _: deps)
             try:
@@ -188,7 +192,7 @@ def assemble(
         device=workshop.device,
         server=server,
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
-        axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
+        axolotl=axolotl_of(workshop, folder, events),
         propose=proposer_of(task, workshop.access, workshop.propose, desk, broker),
         read_outputs=reader_of(task, workshop.access, desk, broker),
         writers=writers_of(task, workshop.access, desk, broker),
@@ -196,6 +200,14 @@ def assemble(
         ledger=ledger,
         events=events,
     )
+
+
+def axolotl_of(workshop: Workshop, folder: RunFolder, events: Events) -> Axolotl:
+    """Axolotl on this machine, or on the cluster that was asked for. Raises InputError where there is none."""
+    engine, device = workshop.engines.axolotl, workshop.device
+    if not workshop.cluster:
+        return kept_warm(engine, folder.root / "axolotl", device)
+    return placed(engine, Cluster(workshop.cluster), workshop.model, device, lambda says: events.emit("note", says))
 
 
 def drive(

@@ -15,7 +15,7 @@ from tools.handover.export_check import Form
 from tools.own_task.task_file import read_task
 
 Action = Literal[
-    "start", "resume", "history", "fork", "answer", "list", "new_task", "export", "reproduce", "serve", "ask"
+    "start", "batch", "resume", "history", "fork", "answer", "list", "new_task", "export", "reproduce", "serve", "ask"
 ]
 
 SMALLEST_BUDGET_SECONDS = 240.0
@@ -24,6 +24,16 @@ DEFAULT_BUDGET_SECONDS = 1800.0
 """Half an hour: three trials of the embedded model on two cores, baseline and sealed test included."""
 GUARD_MARGIN = 0.05
 """Share of its score that a guard may lose."""
+
+
+class BatchTask(Record):
+    """One task of a batch."""
+
+    name: str
+    """The folder of its run."""
+    task: Task
+    ignored: tuple[str, ...] = ()
+    """What its file says in vain, in words."""
 
 
 class Settings(Record):
@@ -60,10 +70,14 @@ class Settings(Record):
     """Of `start`, `resume`, `fork` and `answer`: so many seconds a question waits with engines warm, before the process
     ends."""
     planning: Planning = Planning()
+    cluster: str = ""
+    """Of what drives runs: the Ray cluster on which trainings are placed; empty for this machine."""
     allow_weak_sandbox: bool = False
     """Whether generated code may run where bubblewrap is missing."""
     access: Access = Access()
     """Key and address of language models, from the environment of this start."""
+    batch: tuple[BatchTask, ...] = ()
+    """Of `batch`: its tasks, in the order of the file."""
     new_task: Path | None = None
     """Of `new_task`: absolute path of the data to look at."""
     export_format: Form = "merged"

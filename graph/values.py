@@ -67,6 +67,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+def cluster(text: str) -> str:
+    """`auto`, or the address of a Ray cluster. Raises InputError."""
+    if text != "auto" and not re.fullmatch(r"ray://[^/\s:]+:\d{1,5}", text):
+        raise InputError(f"'{text}' is no cluster", "Write auto for the one of this machine, or ray://HOST:10001.")
+    return text
+
+
 def share(text: str) -> float:
     """A share between 0 and 1, such as 0.05. Raises InputError."""
     if not re.fullmatch(r"0?\.\d{1,6}|0|1", text):

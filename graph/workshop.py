@@ -37,6 +37,8 @@ class Workshop:
     """Who plans, and whom a language model falls back on."""
     access: Access = field(default_factory=Access)
     """How to reach an OpenAI-compatible server; the front door hands it in."""
+    cluster: str = ""
+    """The Ray cluster on which trainings are placed; empty for this machine."""
     sizes: Sizes = field(default_factory=Sizes)
     """Items in the splits of a new run."""
     store: Store | None = None

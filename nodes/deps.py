@@ -16,13 +16,16 @@ from memory.ledger import Ledger
 from memory.records import Baseline, BaseModelCard, NodeName, Outcome, Plan, Reading, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import Manifest, read_held_out, split_path, verify
+from tools.cluster.placed_engine import PlacedEngine
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
 from tools.estimates import ITEM_SCORE
+from tools.machine import free_memory
 from tools.operators.writers import Writers
 from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
+from tools.training.engine import Axolotl
 from tools.warm_engine import WarmEngine
 from tools.weights_proof import content_sha256
 
@@ -79,8 +82,8 @@ class Deps:
     """Starts at its first use, and again after a death."""
     scorer: WarmEngine
     """lighteval, kept warm so that its imports are paid once."""
-    axolotl: Engine | WarmEngine
-    """Axolotl, kept warm on a CPU for the same reason."""
+    axolotl: Axolotl
+    """Axolotl, kept warm on a CPU for the same reason, or placed on a cluster."""
     propose: Propose
     """Who plans."""
     writers: Writers | None = None
@@ -101,6 +104,12 @@ class Deps:
         """Let Axolotl import while something else is done."""
         if isinstance(self.axolotl, WarmEngine):
             self.axolotl.warm_up()
+
+    def free_memory(self) -> int:
+        """Bytes that a training can take, where it will run. Raises TrialError (ENV), SetupError."""
+        if isinstance(self.axolotl, PlacedEngine):
+            return self.axolotl.free_memory()
+        return free_memory(self.device)
 
     def node_seconds(self) -> float:
         """Wall clock of the node at work, in seconds."""
@@ -203,7 +212,7 @@ class Deps:
 
     def close(self) -> None:
         """End the engines that were kept warm."""
-        if isinstance(self.axolotl, WarmEngine):
+        if not isinstance(self.axolotl, Engine):
             self.axolotl.close()
         self.scorer.close()
         self.server.close()

@@ -31,7 +31,7 @@ def validator(state: State, deps: Deps) -> Changes:
         path = deps.folder.resolve(dataset.path)
         for found in data_findings(path, deps.benchmark, deps.folder.data):
             note(done, found, deps)
-        note(done, memory_finding(plan.training, deps.model, path, deps.device), deps)
+        note(done, memory_finding(plan.training, deps.model, path, deps.device, deps.free_memory()), deps)
         measured = check_training(done, plan, dataset, state, deps)
         check_time(done, plan, measured, state, deps)
     except TrialError as error:

@@ -25,6 +25,7 @@ FRONT_DOORS = {
     "graph/__init__.py",
     "graph/studio.py",
     "graph/dojo/__main__.py",
+    "tools/cluster/bench.py",
     "tools/engines/setup.py",
     "tools/benchmarks/__main__.py",
 }

@@ -114,6 +114,12 @@ def test_the_environment_is_handed_in() -> None:
     assert not parse(line, {"NO_COLOR": "1", "HOME": "/"}).colour
 
 
+def test_a_cluster_goes_with_whatever_drives_a_run() -> None:
+    assert parsed("--benchmark aiw --cluster auto").cluster == "auto"
+    assert parsed("--resume abc --cluster ray://head:10001").cluster == "ray://head:10001"
+    assert parsed("--resume abc").cluster == ""
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("1.5h", 5400), ("1H2M3S", 3723)]
 )
@@ -138,6 +144,8 @@ def test_durations_in_words_are_read_back() -> None:
         ("--benchmark aiw --bugdet=3m", "Did you mean --budget?"),
         ("--benchmark aiw --budge 3m", "unknown option --budge"),
         ("--benchmark aiw extra", "unknown word extra"),
+        ("--benchmark aiw --cluster gpu1", "'gpu1' is no cluster. Write auto for the one of this machine"),
+        ("--list --cluster auto", "--cluster and --list exclude each other"),
         ("--benchmark aiw --budget 30", "'30' is no duration. Write 90s, 30m, 2h or 1h30m."),
         ("--benchmark aiw --budget 30m1h", "'30m1h' is no duration"),
         ("--benchmark aiw --budget -5m", "expected one argument"),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from memory.errors import TrialError
 from tools import process
-from tools.engines.environments import Hardware
+from tools.engines.environments import Hardware, detect_hardware
 
 BF16_UNITS = ("amx_bf16", "avx512_bf16")
 """What multiplies bf16 matrices, as Linux calls it; the better first."""
@@ -47,9 +47,22 @@ def machine_memory(meminfo: str, what: str = "MemAvailable") -> int:
 
 
 def gpu_memory(what: Literal["free", "total"]) -> int:
-    """Bytes, free or all, of the GPU with most of them, by nvidia-smi. Raises TrialError (ENV)."""
-    code, output = process.output_of(["nvidia-smi", f"--query-gpu=memory.{what}", "--format=csv,noheader,nounits"])
+    """Bytes, free or all, of that GPU of ours with most of them, by nvidia-smi. Raises TrialError (ENV)."""
+    ours = process.child_environment().get("CUDA_VISIBLE_DEVICES")
+    argv = ["nvidia-smi", f"--query-gpu=memory.{what}", "--format=csv,noheader,nounits"]
+    code, output = process.output_of([*argv, "-i", ours] if ours else argv)
     found = [int(line) for line in output.split() if line.strip().isdigit()]
     if code != 0 or not found:
         raise TrialError("ENV", f"nvidia-smi does not say how much memory is {what}: {output.strip()[:200]}")
     return max(found) * 2**20
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; none without an NVIDIA driver."""
+    if detect_hardware() == "cpu":
+        return []
+    ours = process.child_environment().get("CUDA_VISIBLE_DEVICES")
+    if ours is not None:
+        return [each.strip() for each in ours.split(",") if each.strip()]
+    code, output = process.output_of(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"])
+    return output.split() if code == 0 else []

@@ -112,14 +112,16 @@ def start(
     installing: bool = False,
     output_limit: int = OUTPUT_LIMIT_BYTES,
     stdin: int | None = None,
+    ours: bool = False,
 ) -> Process:
-    """Start argv, its output appended to `log`. `env` is added to the inherited allow-list.
+    """Start argv, its output appended to `log`. `env` is added to the inherited allow-list; to all of our environment,
+    keys included, where argv is this very program (`ours`).
 
     The child's stdin is empty, or the file descriptor `stdin` (the end of a socket, to talk both ways), which the
     caller then closes. Raises EngineError (ENV) where the program does not exist.
     """
     words = [str(word) for word in argv]
-    child_env = child_environment(env, installing=installing)
+    child_env = {**os.environ, **(env or {})} if ours else child_environment(env, installing=installing)
     if shutil.which(words[0], path=child_env.get("PATH")) is None:
         raise EngineError("ENV", f"there is no program {words[0]}", log=str(log))
     log.parent.mkdir(parents=True, exist_ok=True)

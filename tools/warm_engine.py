@@ -58,12 +58,7 @@ class WarmEngine:
         earlier = contract.finished(request, answer, folder)
         if earlier is not None:
             return earlier
-        made(folder)
-        for stale in (worker_io.RESULT, worker_io.FAILURE, worker_io.PROGRESS):
-            (folder / stale).unlink(missing_ok=True)
-        digest = contract.request_sha256(request)
-        envelope = {"engine": self.engine.name, "sha256": digest, "request": request.model_dump(mode="json")}
-        worker_io.write_json(folder / worker_io.REQUEST, envelope)
+        digest = contract.write_request(self.engine, request, folder)
         self.warm_up()
         with self._inbox.open("a") as inbox:
             inbox.write(f"{folder}\n")

@@ -21,6 +21,7 @@ from tools.arena.trainings import Asked, Trainings
 from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.splits import Manifest, write_splits
 from tools.engines.contract import request_sha256
+from tools.machine import free_memory
 from tools.serving import Server
 from tools.training.checks import Finding, data_findings, engine_findings, memory_finding, time_finding, verdict_of
 from tools.training.engine import Preflight, kept_warm, preflight, train
@@ -134,7 +135,9 @@ class Session:
         failure: TrialError | None = None
         try:
             self._look_through(done, data_findings(path, self.benchmark, self.folder.data), say)
-            self._look_through(done, [memory_finding(recipe, self.kit.model, path, self.kit.device)], say)
+            kit = self.kit
+            memory = memory_finding(recipe, kit.model, path, kit.device, free_memory(kit.device))
+            self._look_through(done, [memory], say)
             measured = self._preflight(path, recipe, say)
             say("comparing the chat template with the server's")
             self._look_through(done, engine_findings(measured, recipe, path, self.server.tokenize), say)

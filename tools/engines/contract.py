@@ -23,6 +23,7 @@ from typing import TypeVar
 from pydantic import JsonValue, ValidationError
 
 from memory.errors import EngineError, StorageError
+from memory.layout import made
 from memory.records import FailureKind, Record
 from tools import process
 from tools.engines import worker_io
@@ -96,6 +97,18 @@ def finished(request: Record, answer: type[R], folder: Path) -> R | None:
         return None
 
 
+def write_request(engine: Engine, request: Record, folder: Path) -> str:
+    """Put a request where its worker reads it, and remove what an earlier one left; the request's hash. Raises
+    StorageError."""
+    made(folder)
+    for stale in (worker_io.RESULT, worker_io.FAILURE, worker_io.PROGRESS):
+        (folder / stale).unlink(missing_ok=True)
+    digest = request_sha256(request)
+    envelope = {"engine": engine.name, "sha256": digest, "request": request.model_dump(mode="json")}
+    worker_io.write_json(folder / worker_io.REQUEST, envelope)
+    return digest
+
+
 def call(
     engine: Engine,
     request: Record,
@@ -113,17 +126,10 @@ def call(
     time-out, OOM when it was killed, ENV when it ended without a valid result.
     """
     folder = folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
     earlier = finished(request, answer, folder)
     if earlier is not None:
         return earlier
-    for stale in (worker_io.RESULT, worker_io.FAILURE, worker_io.PROGRESS):
-        (folder / stale).unlink(missing_ok=True)
-    digest = request_sha256(request)
-    worker_io.write_json(
-        folder / worker_io.REQUEST,
-        {"engine": engine.name, "sha256": digest, "request": request.model_dump(mode="json")},
-    )
+    digest = write_request(engine, request, folder)
     follower = Follower(folder / worker_io.PROGRESS, engine.name, on_progress)
 
     def tick() -> None:

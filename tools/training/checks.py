@@ -14,7 +14,6 @@ from tools.benchmarks.benchmark import Benchmark
 from tools.benchmarks.splits import read_held_out, read_items, split_path
 from tools.data import TrainingRow, read_training_rows, texts
 from tools.decontamination import check
-from tools.machine import free_memory
 from tools.row_checks import check_rows
 from tools.training.config import Device
 from tools.training.memory import estimate_memory, what_fits
@@ -57,13 +56,13 @@ def data_findings(path: Path, benchmark: Benchmark, data: Path) -> Iterator[Find
     yield Finding(found, "CONTAMINATION", "Build the file with the data recipe's operators.")
 
 
-def memory_finding(recipe: TrainingRecipe, model: BaseModelCard, path: Path, device: Device) -> Finding:
+def memory_finding(recipe: TrainingRecipe, model: BaseModelCard, path: Path, device: Device, free: int) -> Finding:
     """The training fits into what is free, by an estimate for the longest that a row can be: a token is a byte or
-    more."""
+    more. `free` are bytes, where the training will run."""
     rows = read_training_rows(path)
     longest = max(len(row.prompt.encode()) + len(row.answer.encode()) for row in rows) + TEMPLATE_TOKENS
     bound = min(recipe.sequence_len, longest)
-    needed, free = estimate_memory(recipe, model, bound, device), free_memory(device)
+    needed = estimate_memory(recipe, model, bound, device)
     fits = needed < free
     says = f"about {needed / 1e9:.1f} GB needed for rows of up to {bound} tokens, {free / 1e9:.1f} GB free"
     way_out = "" if fits else what_fits(recipe, model, bound, device, free)

@@ -19,6 +19,8 @@ from pathlib import Path
 from memory.errors import EngineError, TrialError
 from memory.layout import disk, made, sha256_of, write_text
 from memory.records import BaseModelCard, LossPoint, Snapshot, TrainingRecipe, TrainingRun
+from tools.cluster.connection import Cluster
+from tools.cluster.placed_engine import PlacedEngine
 from tools.engines import contract, worker_io
 from tools.engines.axolotl import snapshots
 from tools.training import rate_sweep
@@ -30,6 +32,7 @@ from tools.training.watchdog import Watchdog
 from tools.warm_engine import WarmEngine
 
 __all__ = [
+    "Axolotl",
     "Device",
     "Preflight",
     "PreflightRequest",
@@ -37,6 +40,7 @@ __all__ = [
     "estimate_memory",
     "forget_snapshots",
     "kept_warm",
+    "placed",
     "preflight",
     "render",
     "train",
@@ -55,6 +59,17 @@ GRACE = 1.2
 """The engine is ended at this multiple of the deadline at the latest; the watchdog speaks at 1.15."""
 
 
+Axolotl = contract.Engine | WarmEngine | PlacedEngine
+"""A process for each request, one that stays, or one on a node of a cluster."""
+
+
+def placed(
+    engine: contract.Engine, cluster: Cluster, model: BaseModelCard, device: Device, say: Callable[[str], None]
+) -> PlacedEngine:
+    """The engine on whatever node of the cluster has room for a training."""
+    return PlacedEngine(_placed(engine, device), cluster, model, device, say)
+
+
 def kept_warm(engine: contract.Engine, folder: Path, device: Device) -> contract.Engine | WarmEngine:
     """The engine as a process that imports once for all requests; it answers each in a copy of itself. On a GPU the
     engine as it is: CUDA does not survive a copy."""
@@ -62,7 +77,7 @@ def kept_warm(engine: contract.Engine, folder: Path, device: Device) -> contract
 
 
 def preflight(
-    engine: contract.Engine | WarmEngine,
+    engine: Axolotl,
     recipe: TrainingRecipe,
     model: BaseModelCard,
     data: Path,
@@ -89,11 +104,11 @@ def preflight(
         config=str(config), identity=identity, method=recipe.method, device=device, steps=steps, samples=samples,
         rates=rates, sweep_seconds=min(sweep_seconds, timeout_s),
     )  # fmt: skip
-    if isinstance(engine, WarmEngine):
-        measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
-    else:
+    if isinstance(engine, contract.Engine):
         engine = _placed(engine, device)
         measured = contract.call(engine, request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
+    else:
+        measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
     if not measured.losses:
         return measured
     swept = rate_sweep.read(rates, measured.losses)
@@ -101,7 +116,7 @@ def preflight(
 
 
 def train(
-    engine: contract.Engine | WarmEngine,
+    engine: Axolotl,
     recipe: TrainingRecipe,
     model: BaseModelCard,
     data: Path,
@@ -136,7 +151,7 @@ def train(
         left = deadline_s - (time.monotonic() - began)
         try:
             watched = _Watched(folder, recipe, left, on_loss, on_snapshot)
-            trained = watched.call(engine if isinstance(engine, WarmEngine) else _placed(engine, device), request)
+            trained = watched.call(_placed(engine, device) if isinstance(engine, contract.Engine) else engine, request)
             break
         except EngineError as error:
             if error.kind != "OOM":
@@ -187,17 +202,15 @@ class _Watched:
         self.launch = time.monotonic()
         self.watchdog = Watchdog(deadline_s=deadline_s, warmup_ratio=recipe.warmup_ratio)
 
-    def call(self, engine: contract.Engine | WarmEngine, request: TrainRequest) -> Trained:
+    def call(self, engine: Axolotl, request: TrainRequest) -> Trained:
         """The engine's answer. Raises EngineError, and TrialError where the watchdog ends it."""
         _forget_lost_weights(request, self.folder)
         limit = GRACE * self.deadline_s
-        if isinstance(engine, WarmEngine):
-            return engine.call(
-                request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked
+        if isinstance(engine, contract.Engine):
+            return contract.call(
+                engine, request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked
             )
-        return contract.call(
-            engine, request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked
-        )
+        return engine.call(request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked)
 
     def looked(self) -> None:
         """Nothing new. Raises TrialError where that has lasted too long."""
