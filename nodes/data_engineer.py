@@ -8,6 +8,7 @@ from memory.records import Order, Trial
 from memory.state import Changes, State, plan_at_work
 from nodes.deps import Deps
 from tools.data import make_training_file
+from tools.training.objective import rows_for
 
 
 def data_engineer(state: State, deps: Deps) -> Changes:
@@ -16,7 +17,7 @@ def data_engineer(state: State, deps: Deps) -> Changes:
     plan, trials = plan_at_work(state), state.get("trials", [])
     deps.warm_up()
     card = make_training_file(
-        plan.data,
+        rows_for(plan.data, plan.training, deps.splits.sizes.train),
         source=deps.benchmark.name,
         train=deps.items("train"),
         raw={path: Path(path) for path in state["task"].raw_data},

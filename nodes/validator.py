@@ -41,7 +41,7 @@ def validator(state: State, deps: Deps) -> Changes:
     measured: Preflight | None = None
     failure: TrialError | None = None
     try:
-        check_data(done, dataset, deps)
+        check_data(done, plan, dataset, deps)
         check_memory(done, plan, dataset, deps)
         measured = check_training(done, plan, dataset, state, deps)
         check_time(done, plan, measured, state, deps)
@@ -63,11 +63,11 @@ def note(done: list[Check], found: Check, kind: FailureKind, deps: Deps, way_out
         raise TrialError(kind, f"{found.name}: {found.says}", way_out)
 
 
-def check_data(done: list[Check], dataset: DatasetCard, deps: Deps) -> None:
+def check_data(done: list[Check], plan: Plan, dataset: DatasetCard, deps: Deps) -> None:
     """What the rows themselves tell: schema, golds, duplicates, spellings, and held-out text among them."""
     path = deps.folder.resolve(dataset.path)
     items = {item.id: item for item in read_items(deps.items("train"))}
-    for found in check_rows(path, deps.benchmark, items):
+    for found in check_rows(path, deps.benchmark, items, pairs=plan.training.objective == "dpo"):
         note(done, found, "DATA", deps, "Change the data recipe.")
     report = check(texts(read_training_rows(path)), deps.held_out())
     says = f"{len(report.hits)} of {report.rows} rows repeat one of {report.held_out} held-out items"
@@ -80,7 +80,9 @@ def check_memory(done: list[Check], plan: Plan, dataset: DatasetCard, deps: Deps
     """The training fits into what is free, by an estimate for the longest that a row can be: a token is a byte or
     more."""
     rows = read_training_rows(deps.folder.resolve(dataset.path))
-    longest = max(len(row.prompt.encode()) + len(row.answer.encode()) for row in rows) + TEMPLATE_TOKENS
+    longest = max(longest_bytes(row) for row in rows) + TEMPLATE_TOKENS
+    if plan.training.objective == "grpo":
+        longest += deps.benchmark.max_new_tokens
     bound = min(plan.training.sequence_len, longest)
     needed, free = estimate_memory(plan.training, deps.model, bound, deps.device), free_memory(deps.device)
     fits = needed < free
@@ -88,6 +90,11 @@ def check_memory(done: list[Check], plan: Plan, dataset: DatasetCard, deps: Deps
     way_out = "" if fits else what_fits(plan.training, deps.model, bound, deps.device, free)
     found = Check(name="memory", figure=needed, unit="bytes", passed=fits, says=says if fits else f"{says}; {way_out}")
     note(done, found, "OOM", deps, "Change one of these.")
+
+
+def longest_bytes(row: TrainingRow) -> int:
+    """Of a row's question and its answer, the longer one of a pair."""
+    return len(row.prompt.encode()) + max(len(row.answer.encode()), len((row.rejected or "").encode()))
 
 
 def check_training(done: list[Check], plan: Plan, dataset: DatasetCard, state: State, deps: Deps) -> Preflight:
@@ -122,8 +129,9 @@ def measure(plan: Plan, dataset: DatasetCard, state: State, start: Start | None,
             deps.folder.trial(plan.number) / "preflight",
             device=deps.device,
             start=start,
+            rewards=deps.rewards(),
             steps=steps,
-            sweep_steps=0 if swept else SWEEP_STEPS,
+            sweep_steps=0 if swept or plan.training.objective != "sft" else SWEEP_STEPS,
             sweep_seconds=SWEEP_SHARE * left,
             timeout_s=min(left, PREFLIGHT_SECONDS),
         )

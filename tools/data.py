@@ -11,9 +11,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
+from pydantic import Field
+
 from memory.errors import StorageError, TrialError
 from memory.layout import made, read_record, read_rows, sha256_of, write_record, write_rows
-from memory.records import DataRecipe, DatasetCard, Dropped, Lengths, Mix, PassRate, Record, RowGroup, SelfDistil
+from memory.records import DataRecipe, DatasetCard, Dropped, Lengths, Mix, Record, RowGroup, Sampling
 from tools.benchmarks.splits import read_items
 from tools.decontamination import Fingerprints, Text, check
 from tools.operators import carry_out
@@ -42,6 +44,8 @@ class TrainingRow(Record):
     messages: tuple[Message, Message]
     source: str
     """The benchmark's name, or the raw source's."""
+    rejected: str | None = Field(default=None, exclude_if=lambda text: text is None)
+    """The wrong answer of a pair; None in a file that is no file of pairs."""
     answered_by: AnsweredBy = "source"
     """`model` where the answer is a model's own output that the scorer accepted."""
 
@@ -151,7 +155,7 @@ def _raw_row(name: str, path: Path, number: int, line: str) -> Row:
 
 def _training_row(row: Row) -> TrainingRow:
     chat = (Message(role="user", content=row.prompt), Message(role="assistant", content=row.answer))
-    return TrainingRow(id=row.id, messages=chat, source=row.source, answered_by=row.answered_by)
+    return TrainingRow(id=row.id, messages=chat, source=row.source, rejected=row.rejected, answered_by=row.answered_by)
 
 
 def _decontaminate(rows: list[Row], held_out: Sequence[Fingerprints]) -> tuple[list[Row], tuple[Dropped, ...]]:
@@ -203,7 +207,7 @@ def _asked(recipe: DataRecipe, models: Mapping[int | None, str]) -> dict[str, st
     """What decides the outputs of each model that the recipe asks."""
     asked: dict[str, str] = {}
     for operator in recipe.operators:
-        if isinstance(operator, PassRate | SelfDistil):
+        if isinstance(operator, Sampling):
             if operator.trial not in models:
                 known = ", ".join(str(trial) for trial in models if trial is not None) or "none"
                 raise TrialError(

@@ -36,8 +36,8 @@ class Lengths(Record):
 
 
 class DatasetCard(Record):
-    """A training file: JSONL of `{"id", "messages", "source", "answered_by"}` with one user and one assistant message a
-    row."""
+    """A training file: JSONL of `{"id", "messages", "source", "answered_by", "rejected"}` with one user and one
+    assistant message a row, and in a file of pairs the text of the answer to reject."""
 
     path: str
     sha256: str

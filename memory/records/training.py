@@ -16,6 +16,12 @@ class LossPoint(Record):
     grad_norm: float | None
     seconds: float
     """Since the first optimiser step."""
+    reward: float | None = None
+    """GRPO: mean score of the answers sampled in this step, 0 to 1."""
+    kl: float | None = None
+    """GRPO: divergence from the model that the training began with, in nats a token; None where beta is 0."""
+    accuracy: float | None = None
+    """DPO: share of the step's pairs whose preferred answer gained more on the reference than the rejected one."""
 
 
 class Snapshot(Record):
@@ -46,6 +52,7 @@ class TrainingRun(Record):
     config_sha256: str
     """Hash of the Axolotl YAML."""
     losses: tuple[LossPoint, ...]
+    """The training curve. GRPO's loss stays about zero whatever is learnt: there the reward is what rises."""
     steps: int
     step_seconds: float
     """Median seconds of an optimiser step."""

@@ -21,7 +21,7 @@ import yaml
 from memory.errors import InputError, RunBusyError, StorageError, TrialError
 from memory.layout import RunFolder, disk, link_or_copy, made, sha256_of, write_record
 from memory.lineage import went_on_from
-from memory.records import BaseModelCard, PassRate, Record, SelfDistil, Snapshot, TrainingRun, Trial
+from memory.records import BaseModelCard, Record, Sampling, Snapshot, TrainingRun, Trial
 from tools.benchmarks.splits import read_held_out, split_path
 from tools.data import make_training_file
 from tools.engines.contract import Engine
@@ -207,7 +207,7 @@ def rows_again(remake: Remake, trial: Trial) -> RowsAgain:
 
 def rebuilt(remake: Remake, trial: Trial) -> tuple[Path | None, str]:
     """The file that the data recipe makes of its sources now; or None, and why it makes none."""
-    if any(isinstance(operator, PassRate | SelfDistil) for operator in trial.plan.data.operators):
+    if any(isinstance(operator, Sampling) for operator in trial.plan.data.operators):
         return None, "its rows were sampled from a model"
     folder = remake.folder
     try:

@@ -16,6 +16,7 @@ from memory.records import (
     Operator,
     Order,
     PassRate,
+    Preferences,
     Select,
     SelfDistil,
 )
@@ -70,6 +71,8 @@ def _apply(operator: Operator, rows: list[Row], supplies: Supplies) -> Kept:
             kept = sampling.measure_pass_rates(operator, rows, supplies, step)
         case SelfDistil():
             kept = sampling.self_distil(operator, rows, supplies, step)
+        case Preferences():
+            kept = sampling.pair(operator, rows, supplies, step)
     if not kept.rows:
         seen = f": {'; '.join(kept.notes)}" if kept.notes else ""
         raise TrialError(

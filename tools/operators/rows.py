@@ -36,6 +36,8 @@ class Row:
     item: Item | None = None
     """The benchmark's item that the row was made from, with all that the scorer needs; None for a raw row."""
     answered_by: AnsweredBy = "source"
+    rejected: str | None = None
+    """An answer that is wrong, beside the right one: the row is a pair; None where it is none."""
     steps: tuple[str, ...] = ()
     """Operators that the row passed, in words."""
 

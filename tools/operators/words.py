@@ -12,6 +12,7 @@ from memory.records import (
     Operator,
     Order,
     PassRate,
+    Preferences,
     Sampling,
     Select,
     SelfDistil,
@@ -44,6 +45,8 @@ def describe(operator: Operator) -> str:
         case SelfDistil():
             rest = ", gold for the others" if operator.unsolved == "gold" else ""
             return f"self-distil {operator.keep} of {whose(operator)}, {_asked(operator)}{rest}"
+        case Preferences():
+            return f"pair right and wrong outputs of {whose(operator)}, {_asked(operator)}"
 
 
 def whose(operator: Sampling) -> str:

@@ -27,6 +27,28 @@ MIX_SHARE = 0.3
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "batch_size": ("micro_batch",),
     "method": ("learning_rate",),
+    "objective": (
+        "learning_rate",
+        "beta",
+        "generations",
+        "continue_from",
+        "rows",
+        "skip",
+        "select_seed",
+        "balance",
+        "epochs",
+        "batch_size",
+        "micro_batch",
+        "snapshots",
+        "order",
+        "curriculum",
+        "filter",
+        "mix",
+        "near_duplicates",
+        "self_distil",
+        "pass_rate",
+        "preferences",
+    ),
     "continue_from": ("rows", "skip", "epochs", "batch_size", "micro_batch", "snapshots"),
     "rows": ("snapshots",),
     "epochs": ("snapshots",),
@@ -35,7 +57,8 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
 }
 """Settings that cannot stay when another changes: rows in memory never exceed the batch, each method has a learning
 rate of its own size, what goes on from trained weights has an amount of its own, and how often a training is
-looked at goes with its length. They belong to the factor that leads."""
+looked at goes with its length; another objective needs other rows, fewer at a time, and smaller steps. They belong to
+the factor that leads."""
 
 
 class Recipe(Record):

@@ -24,6 +24,11 @@ class ProposedPlan(Record):
     rows: int | None = Field(default=None, ge=1, le=10_000_000, description="training rows")
     batch_size: int | None = Field(default=None, ge=1, le=256, description="rows an optimiser step")
     method: Literal["lora", "qlora", "full"] | None = Field(default=None, description="qlora needs a GPU")
+    objective: Literal["dpo", "grpo"] | None = Field(
+        default=None,
+        description="go on from the parent's weights: dpo with pairs of its right and wrong answers, grpo with scores "
+        "of answers that it samples",
+    )
     lora_rank: int | None = Field(default=None, ge=1, le=256)
     lora_alpha: int | None = Field(default=None, ge=1, le=512)
     lora_dropout: float | None = Field(default=None, ge=0, le=0.5)

@@ -6,6 +6,7 @@ The model fills in a flat form. What the change was is computed from the recipes
 from __future__ import annotations
 
 from memory.records import Plan, SelfDistil, Trial
+from tools.proposers.after_imitation import Objective, towards
 from tools.proposers.bounds import RefusedError, bounded
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.data_levers import NEAR_COPIES
@@ -27,6 +28,8 @@ def plan_of(answer: ProposedPlan, brief: Brief, net: Plan | Stop) -> Plan | Stop
     if isinstance(net, Plan) and not answer.sets_anything:
         return net.model_copy(update=_words(answer, net, []))
     parent, start = _grown_from(answer, brief, net)
+    if answer.objective is not None:
+        start = _towards(brief, parent, answer.objective)
     settings = {name: value for name in SETTINGS if (value := getattr(answer, name)) is not None}
     recipe = _with(brief, start, settings | _data_settings(answer, brief, parent, start))
     if answer.go_on:
@@ -92,6 +95,18 @@ def _with(brief: Brief, start: Recipe, settings: dict[str, Value]) -> Recipe:
     if isinstance(rate := settings.get("learning_rate"), float):
         settings = settings | {"learning_rate": rounded(rate)}
     return changed(start, **settings)
+
+
+def _towards(brief: Brief, parent: Trial | None, objective: Objective) -> Recipe:
+    """The recipe of another objective on the parent's trained weights."""
+    if parent is None or parent.training is None or parent.decision == "failed":
+        raise RefusedError("Only a trial that was trained has answers to learn from: name it as the parent.")
+    recipe = towards(brief, parent, objective)
+    if recipe is None:
+        raise RefusedError(
+            f"{brief.training_room:.0f} s are left for training, too few to ask and train with {objective}."
+        )
+    return recipe
 
 
 def _data_settings(answer: ProposedPlan, brief: Brief, parent: Trial | None, start: Recipe) -> dict[str, Value]:
