@@ -111,7 +111,7 @@ def lines(asked: Question) -> list[str]:
     plan, training = asked.plan, asked.plan.training
     change = plan.change
     rows = asked.rows or plan.data.rows
-    recipe = f"{training.method}, learning rate {training.learning_rate:g}, {training.epochs:g} epochs, "
+    recipe = f"{training.approach}, learning rate {training.learning_rate:g}, {training.epochs:g} epochs, "
     recipe += f"batch {training.batch_size}, {'all' if rows is None else rows} rows"
     cost = f"about {in_words(plan.predicted_seconds)} for the trial"
     if asked.training_seconds is not None:

@@ -193,14 +193,13 @@ def planned(plan: Plan) -> str:
     if change is not None:
         return f"trial {plan.number} planned: {change.factor} {change.before} -> {change.after}"
     rows = f"{plan.data.rows} rows" if plan.data.rows else "all rows"
-    what = f"{recipe.method}, learning_rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, {rows}"
+    what = f"{recipe.approach}, learning_rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, {rows}"
     return f"trial {plan.number} planned: {what}"
 
 
 def trained(plan: Plan, training: TrainingRun) -> str:
     """Steps, time and the way of the loss."""
-    losses = training.losses
-    way = f", loss {losses[0].loss:.3f} -> {losses[-1].loss:.3f}" if losses else ""
+    way = f", {training.course}" if training.losses else ""
     return f"trial {plan.number} trained: {training.steps} steps in {in_words(training.seconds)}{way}"
 
 

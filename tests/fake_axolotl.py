@@ -95,9 +95,11 @@ def sample(row: int, messages: list[dict[str, str]]) -> dict[str, object]:
 
 def samples(job: Job, row: int) -> list[dict[str, object]]:
     """A row token by token, both halves of a pair."""
-    question, _ = messages = job.rows[row]
-    rejected = [[question, {"role": "assistant", "content": job.lines[row]["rejected"]}]] * (job.objective == "dpo")
-    return [sample(row, half) for half in (messages, *rejected)]
+    question, preferred = job.rows[row]
+    answers = [preferred]
+    if job.objective == "dpo":
+        answers.append({"role": "assistant", "content": job.lines[row]["rejected"]})
+    return [sample(row, [question, answer]) for answer in answers]
 
 
 def scored(job: Job, folder: Path, step: int) -> dict[str, object]:

@@ -41,6 +41,18 @@ def rising(brief: Brief) -> Plan | Stop:
     return follow([(f"{rows} rows", DataRecipe(operators=(Select(rows=rows),)), GOOD) for rows in sizes], brief)
 
 
+def objectives(brief: Brief) -> Plan | Stop:
+    """Imitation, then pairs and scores from the weights of the trial before; nothing says which rows they need."""
+    rows = DataRecipe(operators=(Select(rows=64),))
+    on = {"learning_rate": 2e-4, "generations": 4, "epochs": 2}
+    script = [
+        ("imitation", rows, GOOD),
+        ("pairs", rows, GOOD.model_copy(update=on | {"objective": "dpo", "continue_from": 1})),
+        ("scores", rows, GOOD.model_copy(update=on | {"objective": "grpo", "continue_from": 2})),
+    ]
+    return follow(script, brief)
+
+
 def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
     """The next line of a script."""
     if brief.number > len(script):
@@ -60,4 +72,11 @@ def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -
     )
 
 
-SCRIPTS = {"failing_thrice": failing_thrice, "sound": sound, "small": small, "one_row": one_row, "rising": rising}
+SCRIPTS = {
+    "failing_thrice": failing_thrice,
+    "sound": sound,
+    "small": small,
+    "one_row": one_row,
+    "rising": rising,
+    "objectives": objectives,
+}

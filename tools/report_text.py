@@ -187,7 +187,7 @@ def trial_text(trial: Trial) -> str:
         f"- Diagnosis: {plan.diagnosis}",
         f"- Hypothesis: {plan.hypothesis} Expected gain {plan.expected_gain:+.3f}; "
         f"{ {True: 'it came true', False: 'it did not come true', None: 'not measured'}[trial.expectation_met] }.",
-        f"- Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
+        f"- Recipe: {recipe.approach}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
         f"{recipe.batch_size}, rank {recipe.lora_rank}, {recipe.schedule}, seed {recipe.seed}.",
     ]
     if trial.dataset:
@@ -197,9 +197,8 @@ def trial_text(trial: Trial) -> str:
         run = trial.training
         ladder = "".join(f" Memory: {step}." for step in run.ladder)
         lines.append(
-            f"- Training: {run.steps} steps of {run.step_seconds:.2f} s, loss {run.losses[0].loss:.3f} → "
-            f"{run.losses[-1].loss:.3f}. The trial took {minutes(trial.seconds)}, the plan said "
-            f"{minutes(plan.predicted_seconds)}.{ladder}"
+            f"- Training: {run.steps} steps of {run.step_seconds:.2f} s, {run.course}. "
+            f"The trial took {minutes(trial.seconds)}, the plan said {minutes(plan.predicted_seconds)}.{ladder}"
         )
     if trial.score and trial.train_score:
         lines.append(

@@ -106,7 +106,7 @@ def what_changed(reading: Reading, found: Match) -> str:
             line,
             f"Diagnosis: {plain(plan.diagnosis)}",
             f"Hypothesis: {plain(plan.hypothesis)} Expected gain {plan.expected_gain:+.3f}.",
-            f"Recipe: {recipe.method}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
+            f"Recipe: {recipe.approach}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
             f"{recipe.batch_size}, rank {recipe.lora_rank}, {_rows(plan)}.",
         ]
     )

@@ -105,7 +105,7 @@ def question_text(asked: Question) -> str:
         f"**May trial {plan.number} go on?** You are asked before {before}.\n\n"
         f"- why: {plain(plan.diagnosis)}\n- expects: {plain(plan.hypothesis)} ({plan.expected_gain:+.3f})\n"
         f"- changes: {plain(answers.changed_words(plan))}\n"
-        f"- recipe: {training.method}, learning rate {training.learning_rate:g}, {training.epochs:g} epochs, "
+        f"- recipe: {training.approach}, learning rate {training.learning_rate:g}, {training.epochs:g} epochs, "
         f"{'all' if rows is None else rows} rows\n"
         f"- costs: about {in_words(plan.predicted_seconds)}{predicted}; {in_words(asked.seconds_left)} of the budget "
         "are left\n\nApprove, decline, or say what should change: no, use fewer epochs."

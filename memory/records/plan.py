@@ -68,6 +68,11 @@ class TrainingRecipe(Record):
     of them and the end is the trial's model, and a score that falls twice ends the training. 0 scores the end only."""
     seed: int = 0
 
+    @property
+    def approach(self) -> str:
+        """Method and, where it is not imitation, objective: `lora`, or `lora dpo`."""
+        return self.method if self.objective == "sft" else f"{self.method} {self.objective}"
+
 
 class Change(Record):
     """The one factor in which a plan differs from its parent."""

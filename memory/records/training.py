@@ -78,6 +78,14 @@ class TrainingRun(Record):
     """Why, in words."""
     seed: int = 0
 
+    @property
+    def course(self) -> str:
+        """From the first to the last step: of the loss, or of GRPO's reward."""
+        first, last = self.losses[0], self.losses[-1]
+        if first.reward is not None and last.reward is not None:
+            return f"reward {first.reward:.3f} → {last.reward:.3f}"
+        return f"loss {first.loss:.3f} → {last.loss:.3f}"
+
     def at(self, snapshot: Snapshot) -> TrainingRun:
         """The same training with a snapshot's weights in place of its last ones."""
         kept = {"weights": snapshot.weights, "adapter": snapshot.adapter, "weights_sha256": snapshot.weights_sha256}
