@@ -89,7 +89,8 @@ def test_search_tries_each_objective_once_after_all_other_remedies() -> None:
     first = objectives.index("dpo")
     assert first >= 2
     assert (objectives.count("dpo"), objectives.count("grpo")) == (1, 1)
-    assert trials[first].change is not None and trials[first].change.factor == "objective"
+    change = trials[first].change
+    assert change is not None and change.factor == "objective"
 
 
 def test_a_language_model_may_name_an_objective() -> None:

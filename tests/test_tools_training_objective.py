@@ -166,13 +166,12 @@ def test_a_reward_that_fails_fails_the_training(model: BaseModelCard, data: Path
     def broken(output: str, item: Item) -> Graded:
         raise InputError("score() returned 'x' on row 1", "A score is a number from 0 to 1")
 
-    for call in (preflight, train):
-        limit = {"timeout_s": 60} if call is preflight else {"deadline_s": 60}
-        with pytest.raises(
-            TrialError, match=r"the scorer failed on an answer to row \d+: score\(\) returned"
-        ) as caught:
-            call(quick(), GRPO, model, data, tmp_path / "t", device="cpu", rewards=scorer(data, broken), **limit)  # type: ignore[operator]
-        assert caught.value.kind == "ENV"
+    rewards = scorer(data, broken)
+    with pytest.raises(TrialError, match=r"the scorer failed on an answer to row \d+: score\(\) returned") as caught:
+        preflight(quick(), GRPO, model, data, tmp_path / "p", device="cpu", rewards=rewards, timeout_s=60)
+    with pytest.raises(TrialError, match=r"the scorer failed on an answer to row \d+: score\(\) returned") as caught:
+        train(quick(), GRPO, model, data, tmp_path / "t", device="cpu", rewards=rewards, deadline_s=60)
+    assert caught.value.kind == "ENV"
     foreign = replace(scorer(data), items={})
     with pytest.raises(TrialError, match="row 1 is no training item of sums") as caught:
         train(quick(), GRPO, model, data, tmp_path / "u", device="cpu", deadline_s=60, rewards=foreign)
@@ -218,7 +217,7 @@ def test_real_dpo_goes_on_from_an_adapter_and_survives_a_kill(
     assert begin.adapter is not None
     adapter = Path(begin.adapter)
     start = Start(adapter, content_sha256(adapter))
-    recipe = few.model_copy(update={"objective": "dpo", "learning_rate": 1e-4, "continue_from": 1, "epochs": 1})
+    recipe = few.model_copy(update={"objective": "dpo", "learning_rate": 1e-4, "continue_from": 1, "epochs": 1.0})
     folder = tmp_path / "dpo"
     kill_in_mid_training(real, recipe, smollm, data, folder, 2, start)
     run = train(real, recipe, smollm, data, folder, device="cpu", deadline_s=300, start=start)
@@ -227,7 +226,7 @@ def test_real_dpo_goes_on_from_an_adapter_and_survives_a_kill(
     first = run.losses[0]
     supervised = begin.losses[-1].loss
     assert first.accuracy == 0, "the reference is the adapter that it goes on from: no pair is told apart yet"
-    assert math.log(2) < first.loss < math.log(2) + 2 * supervised + 0.5
+    assert math.log(2) < first.loss < math.log(2) + supervised, "and what it has learnt there is there"
     assert run.losses[-1].accuracy is not None and run.losses[-1].accuracy > 0
     assert tensors(Path(run.weights)) == tensors(Path(smollm.path))
     assert run.weights_sha256 not in (smollm.sha256, begin.weights_sha256)
