@@ -208,6 +208,7 @@ def smollm(real: Engine) -> BaseModelCard:
 
 
 @pytest.mark.engine
+@pytest.mark.timeout(900)
 def test_real_dpo_goes_on_from_an_adapter_and_survives_a_kill(
     real: Engine, smollm: BaseModelCard, tmp_path: Path
 ) -> None:
@@ -238,24 +239,25 @@ def test_real_dpo_goes_on_from_an_adapter_and_survives_a_kill(
 
 
 @pytest.mark.engine
+@pytest.mark.timeout(900)
 def test_real_grpo_learns_what_the_scorer_likes(real: Engine, smollm: BaseModelCard, tmp_path: Path) -> None:
     def vowels(output: str, item: Item) -> Graded:
         return Graded(score=sum(output.count(vowel) for vowel in "aeiou") / max(1, len(output)), answer=output)
 
     data = write_data(tmp_path / "data.jsonl", 8)
     rewards = scorer(data, vowels)
-    few = {"epochs": 0.5, "batch_size": 1, "micro_batch": 1, "generations": 4, "learning_rate": 1e-4}
+    few = {"epochs": 0.25, "batch_size": 1, "micro_batch": 2, "generations": 2, "learning_rate": 1e-4}
     recipe = SMALL.model_copy(update={"objective": "grpo", "beta": 0.04, **few})
     measured = preflight(
         real, recipe, smollm, data, tmp_path / "p", device="cpu", steps=1, rewards=rewards, timeout_s=300
     )
-    assert (measured.rows, measured.total_steps) == (8, 4)
-    assert measured.predicted_seconds == pytest.approx(4 * measured.step_seconds)
+    assert (measured.rows, measured.total_steps) == (8, 2)
+    assert measured.predicted_seconds == pytest.approx(2 * measured.step_seconds)
     run = train(real, recipe, smollm, data, tmp_path / "t", device="cpu", deadline_s=300, rewards=rewards)
-    assert run.steps == 4
+    assert run.steps == 2
     assert all(point.reward is not None and 0 < point.reward < 1 for point in run.losses)
     assert all(point.kl is not None and math.isfinite(point.kl) for point in run.losses)
     assert any(point.grad_norm for point in run.losses)
     assert tensors(Path(run.weights)) == tensors(Path(smollm.path))
     assert run.weights_sha256 != smollm.sha256
-    assert run.tokens > 4 * 4 * 20
+    assert run.tokens > 2 * 2 * 41, "questions and answers count"
