@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 
 from graph.checked import Node, checked
 from graph.routes import after_analyst, after_data_engineer, after_planner, after_trainer, after_validator
@@ -17,7 +18,7 @@ from nodes.validator import validator
 
 RECURSION_LIMIT = 10_000
 """Supersteps of one run; the budget ends a run long before."""
-
+Graph = CompiledStateGraph[State, None, State, State]
 
 NODES: Mapping[NodeName, Node] = {
     "analyst": analyst,

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from langgraph.types import StateSnapshot
 
+from graph.build import Graph
 from graph.edits import difference
 from graph.live import columns
-from graph.runner import Graph, config_of
+from graph.runner import config_of
 from graph.values import in_words, near
 from memory.errors import InputError
 from memory.layout import RunFolder

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from graph.build import RECURSION_LIMIT, build
+from graph.build import RECURSION_LIMIT, Graph, build
 from graph.checked import STATE
 from graph.inbox import letters
 from graph.proposing import Desk, proposer_of
@@ -34,8 +33,6 @@ from tools.sandbox.isolation import isolation
 from tools.serving import Server
 from tools.training.engine import kept_warm
 from tools.warm_engine import WarmEngine
-
-Graph = CompiledStateGraph[State, None, State, State]
 
 Prepare = Callable[[Task], Workshop]
 """Makes the workshop for a task; the tests hand in engines that are real processes but quick."""

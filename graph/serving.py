@@ -150,7 +150,8 @@ def side_by_side(run: Finished, workshop: Workshop, question: str) -> SideBySide
     """Ask the base model, swap the tuned weights in, ask again. Raises ServerError."""
     engine: Engine = workshop.engines.vllm
     folder = run.folder.root / "asked"
-    with Server(engine, workshop.model, folder, device=workshop.device) as server:
+    window = run.report.window
+    with Server(engine, workshop.model, folder, device=workshop.device, max_model_len=window) as server:
         server.load(Path(workshop.model.path))
         warm_up(server)
         base = answer(server, "base", question)

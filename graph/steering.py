@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from graph.approval import Answer, lines, subject
+from graph.build import Graph
 from graph.edits import edit, edited
 from graph.inbox import Letter, Posted, letters, remove
 from graph.snapshot import question_of
@@ -25,9 +25,6 @@ from memory.events import Events
 from memory.layout import RunFolder, write_record
 from memory.records import Asking, Budgeted, Halt, Question, Reply, Task, Understood, Wish
 from memory.state import State
-
-if TYPE_CHECKING:
-    from graph.runner import Graph
 
 LOOK_SECONDS = 0.5
 """How often the letter box is looked into while a node works."""

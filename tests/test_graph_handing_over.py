@@ -319,6 +319,14 @@ def test_base_and_tuned_answer_side_by_side(runs: Path, capsys: pytest.CaptureFi
     assert "tuned (" in said
 
 
+def test_a_question_may_be_as_long_as_in_the_run(runs: Path) -> None:
+    report = read_record(run_of(runs).root / "report.json", RunReport)
+    write_record(run_of(runs).root / "report.json", report.model_copy(update={"window": 4096}))
+    assert ask(settings(runs, "ask", question="who?"), equip) == 0
+    started = json.loads((run_of(runs).root / "asked" / "request.json").read_text())
+    assert started["request"]["max_model_len"] == 4096
+
+
 def test_an_empty_question_is_refused(runs: Path) -> None:
     with pytest.raises(InputError, match="question is empty"):
         ask(settings(runs, "ask", question=" "), equip)
