@@ -28,6 +28,7 @@ from memory.records import (
     subject_of,
 )
 from memory.state import Changes, State, dropped, seconds_left, trials_left
+from tools.plan_text import changed, recipe
 
 PLACES: dict[NodeName, Place] = {"data_engineer": "plan", "validator": "data", "trainer": "train"}
 """The node that a place lies before."""
@@ -108,11 +109,7 @@ def declined(plan: Plan, wish: Wish) -> Changes:
 
 def lines(asked: Question) -> list[str]:
     """A question for a person: the plan, what it costs, what is left, and what can be said."""
-    plan, training = asked.plan, asked.plan.training
-    change = plan.change
-    rows = asked.rows or plan.data.rows
-    recipe = f"{training.approach}, learning rate {training.learning_rate:g}, {training.epochs:g} epochs, "
-    recipe += f"batch {training.batch_size}, {'all' if rows is None else rows} rows"
+    plan = asked.plan
     cost = f"about {in_words(plan.predicted_seconds)} for the trial"
     if asked.training_seconds is not None:
         cost += f", {in_words(asked.training_seconds)} of them training by the validator's figures"
@@ -122,8 +119,9 @@ def lines(asked: Question) -> list[str]:
         f"{TITLES[asked.place]} of trial {plan.number}",
         f"  why     {plan.diagnosis}",
         f"  expect  {plan.hypothesis}",
-        *([f"  change  {change.factor}: {change.before} -> {change.after}"] if change else []),
-        f"  recipe  {recipe}",
+        f"  change  {changed(plan)}",
+        f"  recipe  {recipe(plan, asked.rows)}",
+        *([f"  cites   {'; '.join(plan.cites)}"] if plan.cites else []),
         f"  costs   {cost}; left of the budget: {left}{trials}",
         "  say     yes, no, or no with a wish: no, use fewer epochs",
     ]

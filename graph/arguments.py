@@ -52,6 +52,7 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         approve=given.get("approve", "never"),
         wait=given.get("wait", 0.0),
         planning=planning_of(given, access) if action == "start" else Planning(),
+        allow_weak_sandbox=given.get("allow_weak_sandbox", False),
         access=access,
         data_dir=data_folder(given.get("data_dir") or environment.get("TUNEWRIGHT_DATA")),
         new_task=_path(given.get("new_task")),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from graph.values import duration, in_words, near, positive, whole
 from memory.errors import InputError
-from memory.records import Approval, Budget, Change, DataRecipe, Plan, Record, Select, Task, TrainingRecipe
+from memory.records import Approval, Budget, Change, DataRecipe, Plan, Record, Select, Strategy, Task, TrainingRecipe
 from memory.state import State
 
 BEFORE_DATA = ("data_engineer",)
@@ -42,11 +42,15 @@ def _field(key: str, record: type[Record], required: dict[str, object]) -> Calla
     return read
 
 
-def _place(text: str) -> Approval:
-    """Where the run waits for approval."""
-    if text not in get_args(Approval):
-        raise InputError(f"'{text}' is no value for approve", f"It should be {', '.join(get_args(Approval))}.")
-    return cast(Approval, text)
+def _one_of(key: str, words: tuple[str, ...]) -> Callable[[str], str]:
+    """Reads one of some words."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise InputError(f"'{text}' is no value for {key}", f"It should be {', '.join(words)}.")
+        return text
+
+    return read
 
 
 EDITS: dict[str, Callable[[str], Any]] = {
@@ -54,7 +58,8 @@ EDITS: dict[str, Callable[[str], Any]] = {
     "max_trials": positive,
     "sample_cap": positive,
     "seed": whole,
-    "approve": _place,
+    "approve": _one_of("approve", get_args(Approval)),
+    "search": _one_of("search", get_args(Strategy)),
     "plan.rows": positive,
     "plan.balance": _field("plan.balance", Select, {"rows": 1}),
     **{
@@ -115,7 +120,7 @@ def editable(state: State, following: str | None) -> dict[str, str]:
     budget = task.budget
     values: dict[str, object] = {
         "budget": in_words(budget.seconds), "max_trials": budget.max_trials, "sample_cap": task.sample_cap,
-        "approve": task.approve,
+        "approve": task.approve, "search": task.planning.search,
     }  # fmt: skip
     if state.get("baseline") is None:
         values["seed"] = task.seed
@@ -140,6 +145,7 @@ def difference(before: State, after: State) -> list[str]:
     if old.budget.max_trials != new.budget.max_trials:
         words.append(f"max_trials {old.budget.max_trials} -> {new.budget.max_trials}")
     words += _changed_fields("", old, new, ("sample_cap", "seed", "approve"))
+    words += _changed_fields("", old.planning, new.planning, ("search",))
     first, second = before.get("plan"), after.get("plan")
     if first and second:
         words += _changed_fields("plan.", _select(first.data), _select(second.data), ("rows", "balance"))
@@ -156,6 +162,8 @@ def _edited_task(task: Task, key: str, value: Any) -> Task:
     if key in ("budget", "max_trials"):
         field = {"budget": "seconds"}.get(key, key)
         return task.model_copy(update={"budget": Budget.model_validate(task.budget.model_dump() | {field: value})})
+    if key == "search":
+        return task.model_copy(update={"planning": task.planning.model_copy(update={"search": value})})
     return task.model_copy(update={key: value})
 
 

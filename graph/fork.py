@@ -78,8 +78,7 @@ def files_of(folder: RunFolder, state: State) -> Iterator[Path]:
         yield folder.resolve(training.weights)
         if training.adapter is not None:
             yield folder.resolve(training.adapter)
-    if folder.samples.exists():
-        yield folder.samples
+    yield from (path for path in (folder.samples, folder.research) if path.exists())
     if state.get("test") is not None:
         yield folder.test
 

@@ -16,6 +16,7 @@ from memory.errors import InputError
 from memory.layout import RunFolder
 from memory.records import Baseline, Plan, Record, Score, SealedTest, Task, TrainingRun, Trial
 from memory.state import State
+from tools.plan_text import changed, recipe
 
 SHORTEST_PREFIX = 8
 """Characters of a checkpoint's id that are always shown."""
@@ -174,7 +175,8 @@ def said(before: State, after: State) -> Iterator[str]:
 
 def begun(task: Task) -> str:
     """The beginning of a run."""
-    return f"begun: {task.benchmark} with {task.base_model}, {in_words(task.budget.seconds)}"
+    budget = in_words(task.budget.seconds)
+    return f"begun: {task.benchmark} with {task.base_model}, {budget}, {task.planning.search} search"
 
 
 def measured(baseline: Baseline) -> str:
@@ -190,12 +192,7 @@ def figure(score: Score) -> str:
 
 def planned(plan: Plan) -> str:
     """The one change, or the recipe where there is nothing to differ from."""
-    change, recipe = plan.change, plan.training
-    if change is not None:
-        return f"trial {plan.number} planned: {change.factor} {change.before} -> {change.after}"
-    rows = f"{plan.data.rows} rows" if plan.data.rows else "all rows"
-    what = f"{recipe.approach}, learning_rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, {rows}"
-    return f"trial {plan.number} planned: {what}"
+    return f"trial {plan.number} planned: {changed(plan) if plan.change else recipe(plan)}"
 
 
 def trained(plan: Plan, training: TrainingRun) -> str:

@@ -7,19 +7,20 @@ import textwrap
 from typing import Any, NoReturn, get_args
 
 from graph.edits import edit
-from graph.planning import price
+from graph.planning import DEFAULT_SEARCH, price
 from graph.settings import GUARD_MARGIN, Action
 from graph.values import EMBEDDED_MODEL, dollars, duration, names, port, positive, share, whole
 from graph.wishes import CAN_BE_SAID
 from memory.errors import InputError
-from memory.records import Approval, TrainingRecipe
+from memory.records import Approval, Planner, Strategy, TrainingRecipe
 from tools.handover.export_check import Form
 
 OPTIONS: dict[Action, frozenset[str]] = {
     "start": frozenset(
         {"benchmark", "task", "base_model", "budget", "max_trials", "sample_cap", "seed", "dataset", "description"}
         | {"guard", "guard_margin", "data_dir", "approve", "wait"}
-        | {"planner", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
+        | {"planner", "search", "no_recall", "planner_model", "strong_model", "weak_model", "budget_usd", "price"}
+        | {"allow_weak_sandbox", "research"}
     ),
     "new_task": frozenset({"new_task"}),
     "resume": frozenset({"resume", "wait"}),
@@ -41,6 +42,7 @@ durations: 90s, 30m, 2h, 1h30m
 what --set changes in a fork (repeat it for several):
   budget=1h max_trials=5 sample_cap=200           the task, until the planner has stopped
   approve=never                                   the same: where it waits for you
+  search=mcts                                     the same: how search chooses the trial to grow from
   seed=1                                          the task, at the first checkpoint: it draws the splits
   plan.rows=200 plan.balance=answer               the pending trial, where data_engineer comes next
   plan.learning_rate=0.003 plan.epochs=2 ...      the pending trial, where data_engineer or validator comes next;
@@ -80,16 +82,29 @@ TABLE: dict[str, dict[str, dict[str, Any]]] = {
         "--new-task": {"metavar": "DATA", "help": "look at a data file, and write a task file for it"},
     },
     "who plans a new run (OPENAI_API_KEY and OPENAI_BASE_URL say where language models are)": {
-        "--planner": {"choices": ("search", "llm"), "help": "llm where a model or a key is given, else search"},
+        "--planner": {"choices": get_args(Planner), "help": "llm where a model or a key is given, else search"},
+        "--search": {
+            "choices": get_args(Strategy),
+            "help": f"grow from the best trial, the most promising one, or by tree search (default {DEFAULT_SEARCH})",
+        },
+        "--no-recall": {"action": "store_true", "help": "learn nothing from earlier runs in the folder"},
         "--planner-model": {"metavar": "NAME", "help": "the model that plans; local is the one that is tuned"},
-        "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it cannot be used"},
-        "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share"},
+        "--strong-model": {"metavar": "NAME", "help": "asked where a proposal of it is of no use; writes rows"},
+        "--weak-model": {"metavar": "NAME", "help": "reads wrong outputs and says what they share; judges rows"},
+        "--research": {
+            "action": "store_true",
+            "help": "it may look up data sets, models and papers in public catalogues first",
+        },
         "--budget-usd": {"metavar": "N", "type": dollars, "help": "hard cap on what all their calls may cost"},
         "--price": {
             "metavar": "MODEL=IN/OUT",
             "type": price,
             "action": "append",
             "help": "dollars for a million tokens, where a model's price is not known",
+        },
+        "--allow-weak-sandbox": {
+            "action": "store_true",
+            "help": "run code that it writes for data steps also without bubblewrap: it could read your files",
         },
     },
     "runs that exist (RUN: an id, the start of one, or a folder)": {

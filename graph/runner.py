@@ -13,7 +13,7 @@ from langgraph.types import Command
 from graph.build import RECURSION_LIMIT, Graph, build
 from graph.checked import STATE
 from graph.inbox import letters
-from graph.proposing import Desk, proposer_of
+from graph.proposing import Desk, broker_of, proposer_of, reader_of, writers_of
 from graph.snapshot import Snapshot, question_of, write_snapshot
 from graph.steering import LetterBox, Post, clear, interruptible
 from graph.workshop import Workshop
@@ -172,8 +172,12 @@ def assemble(
         events.emit("note", isolation().says)
     ledger = Ledger(database, folder)
     window = max(each.window for each in (benchmark, *guards))
-    server = Server(workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=window)
+    server = Server(
+        workshop.engines.vllm, workshop.model, folder.server, device=workshop.device, max_model_len=window,
+        starting=lambda: events.emit("note", "the vLLM server starts"),
+    )  # fmt: skip
     desk = Desk(folder, benchmark, workshop.model, server, workshop.device, events, ledger)
+    broker = broker_of(task, desk)
     return Deps(
         folder=folder,
         benchmark=benchmark,
@@ -185,7 +189,9 @@ def assemble(
         server=server,
         scorer=WarmEngine(workshop.engines.lighteval, folder.root / "scorer"),
         axolotl=kept_warm(workshop.engines.axolotl, folder.root / "axolotl", workshop.device),
-        propose=proposer_of(task, workshop.access, workshop.propose, desk),
+        propose=proposer_of(task, workshop.access, workshop.propose, desk, broker),
+        read_outputs=reader_of(task, workshop.access, desk, broker),
+        writers=writers_of(task, workshop.access, desk, broker),
         guards=guards,
         ledger=ledger,
         events=events,

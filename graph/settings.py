@@ -60,6 +60,8 @@ class Settings(Record):
     """Of `start`, `resume`, `fork` and `answer`: so many seconds a question waits with engines warm, before the process
     ends."""
     planning: Planning = Planning()
+    allow_weak_sandbox: bool = False
+    """Whether generated code may run where bubblewrap is missing."""
     access: Access = Access()
     """Key and address of language models, from the environment of this start."""
     new_task: Path | None = None
@@ -105,4 +107,5 @@ class Settings(Record):
             approve=self.approve,
             seed=self.seed,
             planning=self.planning,
+            allow_weak_sandbox=self.allow_weak_sandbox,
         )

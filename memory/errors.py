@@ -57,6 +57,10 @@ class ModelError(TunewrightError):
         self.fault: ModelFault = fault
 
 
+class CatalogueError(TunewrightError):
+    """A public catalogue of data sets, models or papers gave no usable answer."""
+
+
 class NotReproducedError(TunewrightError):
     """An export does not answer as the run did. It was not kept."""
 

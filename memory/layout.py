@@ -104,6 +104,11 @@ class RunFolder:
         """Answers of language models, found again by what was asked, and what each call cost."""
         return self.root / "llm"
 
+    @property
+    def research(self) -> Path:
+        """What was looked up in public catalogues before the first plan."""
+        return self.root / "research.json"
+
     def guard(self, name: str) -> Path:
         """Items of a guard, and the untouched model's evaluations on them."""
         return self.root / "guards" / name

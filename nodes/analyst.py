@@ -1,17 +1,20 @@
 """The analyst measures: the untouched model, then each trial against the incumbent, and the sealed test at the end."""
 
-from memory.layout import write_record
+from memory.layout import read_record, write_record
 from memory.lineage import rose
 from memory.origin import read_origin
-from memory.records import Baseline, GuardScore, Lesson, SealedTest, Trial
-from memory.state import Changes, State, ended, plan_at_work, trial_seconds, winner
+from memory.records import Baseline, GuardScore, Research, SealedTest, Trial
+from memory.state import Changes, State, ended, plan_at_work, seconds_left, trial_seconds, winner
 from nodes.deps import Deps
 from nodes.measurement import (
+    attribution,
+    blamed,
     champion,
     compare,
     constant,
     guards_after,
     guards_before,
+    of_change,
     outcomes,
     prompts,
     repeated,
@@ -21,6 +24,7 @@ from tools import report
 from tools.benchmarks.splits import read_findings
 from tools.handover.folder import hand_over_model, serve_command, write_report
 from tools.judgement import classify_errors, decide, expectation_met, guarded
+from tools.lessons import distilled, taught
 from tools.llm.meter import all_calls, uses
 from tools.scoring import Evaluation
 
@@ -70,6 +74,7 @@ def judge_trial(state: State, deps: Deps) -> Changes:
     if rose(judgement.decision, comparison):
         guards = guards_after(baseline, training, plan.number, deps)
         judgement = guarded(judgement, guards, state["task"].guard_margin)
+    found = outcomes(score, deps)
     trial = Trial(
         plan=plan,
         decision=judgement.decision,
@@ -81,30 +86,14 @@ def judge_trial(state: State, deps: Deps) -> Changes:
         train_score=train_score,
         comparison=comparison,
         guards=guards,
-        errors=classify_errors(outcomes(score, deps), deps.benchmark.closed_answers),
+        errors=classify_errors(found, deps.benchmark.closed_answers),
         expectation_met=expectation_met(plan, comparison),
         seconds=trial_seconds(state) + deps.node_seconds(),
     )
+    trial = blamed(trial, found, seconds_left(state), deps)
     write_record(deps.folder.trial(plan.number) / "verdict.json", trial)
     deps.events.emit("decision", f"trial {plan.number} {trial.decision}: {trial.arithmetic}")
-    return ended(trial) | {"lessons": [lesson(trial)]}
-
-
-def lesson(trial: Trial) -> Lesson:
-    """What the trial taught, in one sentence with its figures."""
-    change = trial.plan.change
-    what = f"{change.factor} {change.before} -> {change.after}" if change else "the starting recipe"
-    comparison = trial.comparison
-    assert comparison is not None, "a judged trial was compared"
-    verdict = {"accepted": "helped", "rejected": "hurt"}.get(
-        trial.decision, "made no difference that can be told from noise"
-    )
-    return Lesson(
-        text=f"{what} {verdict}",
-        trials=(trial.number,) if trial.plan.parent is None else (trial.plan.parent, trial.number),
-        evidence=f"{comparison.difference:+.3f} [{comparison.ci_low:+.3f}, {comparison.ci_high:+.3f}] against "
-        f"{comparison.against}, n={comparison.n}, p={comparison.p_value:.2g}",
-    )
+    return ended(trial) | {"lessons": [taught(trial, of_change(plan, score, comparison, state, deps))]}
 
 
 # --- the end ------------------------------------------------------------------------------------------------------
@@ -142,6 +131,13 @@ def origin_of(deps: Deps) -> str | None:
     return str(origin) if origin else None
 
 
+def still_wrong(state: State, deps: Deps) -> tuple[report.Example, ...]:
+    """Wrong outputs of the winner on validation, or of the best trial where nothing was accepted."""
+    scored = [trial for trial in state.get("trials", []) if trial.score]
+    best = winner(state) or max(scored, key=lambda trial: trial.score.oriented if trial.score else 0.0, default=None)
+    return report.examples(best, outcomes(best.score, deps)) if best and best.score else ()
+
+
 def write_up(state: State, deps: Deps, seconds: float) -> None:
     """Write the report, and hand the winning model over with its card."""
     best, test, baseline = winner(state), state.get("test"), state.get("baseline")
@@ -153,14 +149,17 @@ def write_up(state: State, deps: Deps, seconds: float) -> None:
         task=state["task"],
         baseline=baseline,
         trials=tuple(state.get("trials", [])),
-        lessons=tuple(state.get("lessons", [])),
+        lessons=distilled(state.get("lessons", [])),
         test=test,
         decision=report.judge(test, state.get("stop") or ""),
         budget=report.spent(state, seconds, deps.server.starts),
         lineage=report.lineage(state, splits, dict(deps.locks), forked_from=origin_of(deps)),
         data=f"{deps.splits.source}, licence {deps.splits.licence}",
         findings=read_findings(deps.folder.data),
+        attribution=attribution(state, deps),
+        examples=still_wrong(state, deps),
         models=uses(all_calls(deps.folder.llm)),
+        research=read_record(deps.folder.research, Research) if deps.folder.research.exists() else None,
         serve=serve_command(deps.engines.vllm.python, model, deps.device, deps.server.max_model_len),
         window=deps.server.max_model_len,
     )

@@ -13,12 +13,13 @@ from memory.errors import ServerError, TrialError
 from memory.events import Events
 from memory.layout import RunFolder, made, read_rows, write_rows
 from memory.ledger import Ledger
-from memory.records import Baseline, BaseModelCard, NodeName, Outcome, Plan, Score, Trial
+from memory.records import Baseline, BaseModelCard, NodeName, Outcome, Plan, Reading, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
 from tools.benchmarks.splits import Manifest, read_held_out, read_items, split_path, verify
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
 from tools.estimates import ITEM_SCORE
+from tools.operators.writers import Writers
 from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
@@ -34,6 +35,8 @@ REPORT_SECONDS = 15.0
 
 Propose = Callable[[Brief], Plan | Stop]
 """A proposer: the same brief always gets the same answer."""
+ReadOutputs = Callable[[int, Sequence[Outcome], float], Reading | None]
+"""Reads the wrong ones among a trial's outputs, within some seconds; None where that failed, which was said."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,12 @@ class Deps:
     """Axolotl, kept warm on a CPU for the same reason."""
     propose: Propose
     """Who plans."""
+    writers: Writers | None = None
+    """The language models that write and judge rows; None where search plans."""
     guards: tuple[Benchmark, ...] = ()
     """Benchmarks that must not become worse."""
+    read_outputs: ReadOutputs | None = None
+    """A language model that the person named for it; None where they named none."""
     _node_began: float = 0.0
 
     def begin(self, node: NodeName, trial: int | None) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from memory.layout import read_rows, write_rows
 from memory.lineage import same_recipe
 from memory.records import (
+    Attribution,
     Baseline,
     Comparison,
     ConstantAnswer,
@@ -26,11 +29,16 @@ from nodes.deps import SHOTS, Deps
 from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.benchmarks.measures import value_of
 from tools.benchmarks.splits import Sizes, read_items, split_path, write_splits
+from tools.causes.attribution import attributed
+from tools.causes.blame import blame
+from tools.causes.signs import Case, kind_of
 from tools.data import TrainingRow
-from tools.estimates import compared
+from tools.estimates import compared_files, written
 from tools.judgement import better
 from tools.lengths import shots_that_fit
+from tools.llm.broker import PATIENCE_SECONDS
 from tools.operators.rows import item_id
+from tools.proposers.llm import LEAST_PATIENCE, PATIENCE_SHARE
 from tools.scoring import Evaluation
 from tools.statistics import FEWEST_ITEMS, constant_answer
 from tools.training.engine import forget_snapshots
@@ -109,6 +117,15 @@ def probe(dataset: DatasetCard, folder: Path, deps: Deps) -> Path | None:
     return path
 
 
+def of_change(plan: Plan, score: Score, comparison: Comparison, state: State, deps: Deps) -> Comparison:
+    """What a plan's change did: the trial against the one that it grew from. `comparison`, the one with the incumbent,
+    where that is the same, where the parent has no score, and where a recipe was only repeated."""
+    parent = next((trial for trial in state.get("trials", []) if trial.number == plan.parent), None)
+    if parent is None or parent.score is None or plan.repeats or comparison.against == f"trial {parent.number}":
+        return comparison
+    return compare([score], [parent.score], f"trial {parent.number}", deps)
+
+
 def champion(state: State) -> tuple[tuple[Score, ...], str]:
     """What a trial has to beat, and its name: the incumbent over all its seeds, or the base model's better prompt."""
     best, baseline = incumbent(state), state.get("baseline")
@@ -129,13 +146,37 @@ def compare(
 ) -> Comparison:
     """Paired comparison over the same items by the benchmark's measure, the run's own benchmark where none is given;
     several scores of one recipe count by their mean."""
-    left, right = ([outcomes(score, deps) for score in scores] for scores in (ours, theirs))
-    return compared((benchmark or deps.benchmark).measure, left, right, against)
+    left, right = (tuple(written(deps.folder.resolve(score.outcomes)) for score in side) for side in (ours, theirs))
+    return compared_files((benchmark or deps.benchmark).measure, left, right, against)
 
 
 def outcomes(score: Score, deps: Deps) -> list[Outcome]:
     """The per-sample outcomes behind a score."""
     return list(read_rows(deps.folder.resolve(score.outcomes), Outcome))
+
+
+def blamed(trial: Trial, found: Sequence[Outcome], seconds_left: float, deps: Deps) -> Trial:
+    """The trial with what is to blame for its wrong outputs, and what a language model reads in them where there is
+    one."""
+    score, dataset, closed = trial.score, trial.dataset, deps.benchmark.closed_answers
+    assert score is not None and dataset is not None, "a trial that was scored"
+    items = {item.id: item for item in read_items(deps.items("train"))}
+    trained = read_rows(deps.folder.resolve(dataset.path), TrainingRow)
+    own = (items[item_id(row.id)] for row in trained if item_id(row.id) in items)
+    rows = Counter(kind_of(item.answer, item.subset, closed) for item in own)
+    told = blame(Case(trial, score, outcomes=found, closed_answers=closed, rows=rows))
+    if deps.read_outputs is not None:
+        patience_s = min(PATIENCE_SECONDS, max(LEAST_PATIENCE, PATIENCE_SHARE * seconds_left))
+        told = told.model_copy(update={"reading": deps.read_outputs(trial.number, found, patience_s)})
+    deps.events.emit("note", f"trial {trial.number}, still wrong: {told.says}")
+    return trial.model_copy(update={"blame": told})
+
+
+def attribution(state: State, deps: Deps) -> Attribution:
+    """What each change of the run did, and how good the plans' expectations were."""
+    baseline = state.get("baseline")
+    assert baseline is not None, "the baseline comes first"
+    return attributed(state.get("trials", []), baseline, partial(compare, deps=deps))
 
 
 # --- guards ---------------------------------------------------------------------------------------------------------

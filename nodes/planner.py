@@ -3,13 +3,17 @@
 from statistics import fmean
 
 from memory.layout import write_record
-from memory.records import Plan
+from memory.records import Attribution, Plan, Task
 from memory.state import Changes, State, asked_to_end, open_wishes, refused, seconds_left, trials_left
 from nodes.deps import Deps
+from nodes.measurement import attribution
 from tools.benchmarks.splits import read_items
+from tools.earlier_runs import best_recipe
 from tools.lengths import row_tokens
+from tools.lessons import holding
 from tools.proposers import brief as costs
 from tools.proposers.brief import Brief, Stop
+from tools.sandbox.isolation import isolation
 
 
 def planner(state: State, deps: Deps) -> Changes:
@@ -43,7 +47,9 @@ def brief(state: State, deps: Deps) -> Brief:
         model=deps.model,
         baseline=baseline,
         trials=tuple(trials),
-        lessons=tuple(state.get("lessons", [])),
+        lessons=holding(state.get("lessons", [])),
+        attribution=Attribution() if state["task"].planning.planner == "search" else attribution(state, deps),
+        remembered=None if trials else best_recipe(deps.folder, state["task"]),
         wishes=tuple(open_wishes(state)),
         declined=tuple(refused(state)),
         seconds_left=seconds_left(state),
@@ -59,4 +65,14 @@ def brief(state: State, deps: Deps) -> Brief:
         overhead_seconds=costs.measured_overhead(trials) or costs.OVERHEAD_SECONDS[deps.device],
         seconds_per_token=costs.measured_seconds_per_token(trials),
         device=deps.device,
+        no_code=no_code(state["task"]),
     )
+
+
+def no_code(task: Task) -> str:
+    """Why generated code cannot run; empty where it can."""
+    if task.planning.planner == "search":
+        return "this run has no language model to write it."
+    if task.allow_weak_sandbox or isolation().level == "strict":
+        return ""
+    return f"{isolation().reason}, and the person did not give --allow-weak-sandbox."

@@ -1,7 +1,11 @@
-"""What an update of the run view costs with 500 trials and 50,000 losses, all in all: `python -m tests.bench_page`.
+"""What the page costs: `python -m tests.bench_page`.
 
-Each update is read from disk as the page reads it, made into parts, and those parts made into the JSON that a browser
-gets. A trial that ends draws every chart again; a step of a training draws the loss and the line above it.
+Until it can be used: from navigation, in a browser that has seen nothing of it, until the chat takes text, and until a
+button answers.
+
+An update of the run view with 500 trials and 50,000 losses, all in all: read from disk as the page reads it, made into
+parts, and those parts made into the JSON that a browser gets. A trial that ends draws every chart again; a step of a
+training draws the loss and the line above it.
 """
 
 from __future__ import annotations
@@ -14,24 +18,57 @@ from statistics import median
 from typing import Any
 
 import gradio as gr
+from playwright.sync_api import sync_playwright
 
 from graph.page.reading import Follower
-from graph.page.run_view import now_html, redrawn
+from graph.page.run_view import LASTING, TICKING, redrawn
 from graph.snapshot import write_snapshot
 from memory.events import Event, Events
 from memory.layout import RunFolder, write_record
 from memory.records import LossPoint, Trial
 from memory.state import State
 from tests import example_run
+from tests.browser import FLAGS, serving
 
 TRIALS, LOSSES = 500, 100
 """Losses of each trial."""
 UPDATES = 20
 AIM_MS = 200.0
+VISITS = 5
+USABLE_AIM_MS = 3000.0
 
 
 def measure() -> list[dict[str, Any]]:
     """One row per figure: `figure`, `p50_ms`, and `aim_ms` where there is one."""
+    return [*visits(), *updates()]
+
+
+def visits() -> list[dict[str, Any]]:
+    """The rows of a page that is opened on a finished run."""
+    text, answers = [], []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        example_run.play(RunFolder(Path(folder) / "runs" / "20260101-000000-syllogism"))
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(FLAGS))
+        with serving(Path(folder) / "runs", Path(folder) / "app.log") as app:
+            for _ in range(VISITS):
+                page = browser.new_page()
+                start = time.perf_counter()
+                page.goto(app.url, wait_until="commit")
+                page.get_by_label("Say something").fill("how long still?")
+                text.append((time.perf_counter() - start) * 1e3)
+                page.get_by_role("button", name="What did you learn?").click()
+                page.locator("#chat .user").wait_for()
+                answers.append((time.perf_counter() - start) * 1e3)
+                page.close()
+        browser.close()
+    return [
+        {"figure": "the chat takes text", "p50_ms": median(text), "aim_ms": None},
+        {"figure": "a button answers", "p50_ms": median(answers), "aim_ms": USABLE_AIM_MS},
+    ]
+
+
+def updates() -> list[dict[str, Any]]:
+    """The rows of the run view."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run")
         state = grown(run)
@@ -58,8 +95,8 @@ def measure() -> list[dict[str, Any]]:
 def draw(follower: Follower, before: Any) -> Any:
     """An update as the page makes it; the keys for the next one."""
     reading = follower.read(time.time())
-    *parts, keys = redrawn(reading, before)
-    for part in (now_html(reading), *parts):
+    *parts, keys = redrawn((*TICKING, *LASTING), reading, before)
+    for part in parts:
         if hasattr(part, "to_json"):
             part.to_json()
     return before if keys == gr.skip() else keys

@@ -9,7 +9,7 @@ Faults are asked for in the environment: FAKE_VLLM_REFUSE (a message: does not s
 answer), FAKE_VLLM_FAIL_AT (number of the chat request that it refuses), FAKE_VLLM_DIE_AT (number of the one at which it
 dies; only once, where FAKE_VLLM_ONCE names a file), FAKE_VLLM_STUCK (says that it reloads, and does not),
 FAKE_VLLM_WORD_S (seconds before each word of a stream), FAKE_VLLM_CUT_AT (number of the word at which a stream ends).
-Asked to fill in a form, it answers what FAKE_VLLM_PLAN says.
+Asked to fill in a form, it answers what FAKE_VLLM_NAME says, NAME being the form's, or else FAKE_VLLM_PLAN.
 """
 
 from __future__ import annotations
@@ -87,9 +87,10 @@ class Model:
         return [None, *({str(i): {"logprob": -10 * hash01(f"{self.content} {i}")}} for i in range(LENGTH))]
 
 
-def planned() -> dict[str, Any]:
+def filled_in(form: str) -> dict[str, Any]:
     """What the model says where it is asked to fill in a form: the same at any time."""
-    message = {"role": "assistant", "content": os.environ["FAKE_VLLM_PLAN"]}
+    text = os.environ.get(f"FAKE_VLLM_{form.upper()}") or os.environ["FAKE_VLLM_PLAN"]
+    message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
     return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
 
@@ -117,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
             number = next(self.model.asked)
             fault_before_answer(number)
             if "response_format" in body:
-                self.say(planned())
+                self.say(filled_in(body["response_format"]["json_schema"]["name"]))
             elif number == int(os.environ.get("FAKE_VLLM_FAIL_AT", "0")):
                 self.say({"error": {"message": "no room"}}, 500)
             elif body.get("stream"):

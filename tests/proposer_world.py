@@ -1,7 +1,7 @@
 """A simulated task for proposers: a response surface with noise, a clock, and the records that a real run would leave.
 
 Accuracy follows what was measured on small models: it saturates in unique rows, gains less from further epochs, and
-has a best learning rate above which training diverges.
+has a best learning rate above which training diverges. Trainings of one recipe may differ by luck.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from memory import lineage
 from memory.records import (
     Baseline,
     BaseModelCard,
@@ -22,6 +23,7 @@ from memory.records import (
     FailureKind,
     LossPoint,
     Plan,
+    Planning,
     Score,
     Select,
     Task,
@@ -50,8 +52,8 @@ MODEL = BaseModelCard(
     layers=30,
 )
 ITEMS = 200
-RETAINED = 0.9
-"""Share of what was learnt that a training keeps which goes on."""
+START_UP = 120.0
+"""Seconds that are spent before the first trial: engines and baseline."""
 
 
 def score(
@@ -118,7 +120,20 @@ class World:
     seed: int = 0
     slowness: float = 1.0
     """True seconds per token against what is assumed before the first trial."""
+    retained: float = 0.9
+    """Share of what was learnt that a training keeps which goes on."""
+    epochs_power: float = 0.5
+    """So much an epoch counts: twice the epochs are like `2 ** epochs_power` times the rows."""
+    form_rows: float = 0.0
+    """Effective rows that teach the form of an answer and nothing else."""
+    rank_power: float = 0.0
+    """The same for the rank, against rank 16."""
+    rate_by_batch: bool = False
+    """Whether the best learning rate, which stands for batch 8, goes with the square root of the batch."""
+    seed_spread: float = 0.0
+    """Standard deviation of the true accuracy between trainings of one recipe."""
     fail: Callable[[Plan], FailureKind | None] = lambda plan: None
+    planning: Planning = field(default_factory=Planning)
     trials: list[Trial] = field(default_factory=list)
     spent: float = 0.0
     row_tokens = 75.0
@@ -126,7 +141,7 @@ class World:
     reserve = 85.0
 
     def __post_init__(self) -> None:
-        self.spent = 120.0
+        self.spent = START_UP
         self.baseline = Baseline(model=MODEL, zero_shot=score(self.base), few_shot=score(self.base, shots=5))
 
     @property
@@ -138,27 +153,42 @@ class World:
         """Accuracy without noise."""
         if recipe.training.learning_rate >= self.diverges_at:
             return 0.0
-        effective = self.effective(recipe)
+        effective = max(0.0, self.effective(recipe) - self.form_rows)
         return self.base + (self.cap - self.base) * (1 - math.exp(-((effective / self.rows_for_two_thirds) ** 0.77)))
 
     def effective(self, recipe: Recipe) -> float:
         """Rows that count: those of this training at its learning rate, and those of the one that it goes on from."""
         training = recipe.training
-        off = math.log(training.learning_rate / self.best_rate) / self.width
+        best_rate = self.best_rate * (math.sqrt(training.batch_size / 8) if self.rate_by_batch else 1.0)
+        off = math.log(training.learning_rate / best_rate) / self.width
         if off > 0:
             off *= 1.5
-        effective = recipe.rows * training.epochs**0.5 * math.exp(-off * off / 2)
+        effective = recipe.rows * training.epochs**self.epochs_power * math.exp(-off * off / 2)
+        effective *= (training.lora_rank / 16) ** self.rank_power
         effective *= min(1.0, (recipe.steps / 60) ** 0.3)
         if training.continue_from is not None:
             earlier = self.trials[training.continue_from - 1].plan
-            effective += RETAINED * self.effective(Recipe(data=earlier.data, training=earlier.training))
-        return effective
+            effective += self.retained * self.effective(Recipe(data=earlier.data, training=earlier.training))
+        return float(effective)
+
+    def true_score(self, plan: Plan) -> float:
+        """Accuracy of the weights that a plan's training ends with: `truth`, and the luck of the training."""
+        truth = self.truth(Recipe(data=plan.data, training=plan.training))
+        luck = random.Random(f"{self.seed} training {plan.training.seed} {plan.number}").gauss(0, self.seed_spread)
+        return min(1.0, max(0.0, truth + luck))
 
     def brief(self) -> Brief:
         """What a planner sees now."""
-        budget = Budget(seconds=self.seconds, max_trials=self.max_trials)
+        task = Task(
+            base_model="small",
+            benchmark="simulated",
+            metric="accuracy",
+            budget=Budget(seconds=self.seconds, max_trials=self.max_trials),
+            seed=self.seed,
+            planning=self.planning,
+        )
         return Brief(
-            task=Task(base_model="small", benchmark="simulated", metric="accuracy", budget=budget, seed=self.seed),
+            task=task,
             model=MODEL,
             baseline=self.baseline,
             trials=tuple(self.trials),
@@ -195,7 +225,7 @@ class World:
         return trial
 
     def _scored(self, plan: Plan, recipe: Recipe, tokens: int, training: float, noise: random.Random) -> Trial:
-        truth = self.truth(recipe)
+        truth = self.true_score(plan)
         value = sum(noise.random() < truth for _ in range(ITEMS)) / ITEMS
         known = min(
             1.0, truth + (0.25 * (1 - truth) * (plan.training.epochs - 1) ** 0.5 if plan.training.epochs > 1 else 0)
@@ -255,6 +285,12 @@ class World:
                 return answer
             self.run(answer)
         raise AssertionError("60 trials without an end")
+
+    @property
+    def handed_over(self) -> float:
+        """True accuracy of the trial that the run would hand over; the base model's where there is none."""
+        winner = lineage.winner(self.trials)
+        return self.base if winner is None else self.true_score(winner.plan)
 
     @property
     def result(self) -> float:

@@ -1,7 +1,8 @@
 """A scripted language model: a real OpenAI-compatible HTTP server that plays one answer after the other.
 
 An answer is a dict: `text` (an object is written as JSON), or `status` with `error` and `retry_after`; `delay_s`,
-`tokens` (prompt, answer), `cut`, `tool` (answers by a tool call), `raw` (a body that is no JSON). The last one repeats.
+`tokens` (prompt, answer), `cut`, `tool` (answers by a tool call), `raw` (a body that is no JSON); or a function from
+the request's body to such a dict. The last one repeats.
 As a program it plays a script file: `python -m tests.scripted_llm SCRIPT.json LOG.jsonl`, and prints its address.
 """
 
@@ -11,7 +12,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 Answer = dict[str, Any]
+Line = Answer | Callable[[dict[str, Any]], Answer]
 
 
 @dataclass
 class Script:
     """What the server says, and what it was asked."""
 
-    answers: Sequence[Answer]
+    answers: Sequence[Line]
     no_schema: bool = False
     """Refuses response_format, as servers without structured output do."""
     log: Path | None = None
@@ -49,7 +51,8 @@ class Script:
             if self.no_schema and "response_format" in body:
                 return {"status": 400, "error": "response_format of type json_schema is not supported"}
             self.played += 1
-            return self.answers[min(self.played, len(self.answers)) - 1]
+            line = self.answers[min(self.played, len(self.answers)) - 1]
+        return line(body) if callable(line) else line
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -115,7 +118,7 @@ def completion(body: dict[str, Any], answer: Answer) -> dict[str, Any]:
 
 
 @contextmanager
-def playing(*answers: Answer, no_schema: bool = False, log: Path | None = None) -> Iterator[tuple[str, Script]]:
+def playing(*answers: Line, no_schema: bool = False, log: Path | None = None) -> Iterator[tuple[str, Script]]:
     """A server that plays the answers; its base URL, and what it was asked."""
     script = Script(answers, no_schema=no_schema, log=log)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Playing", (Handler,), {"script": script}))

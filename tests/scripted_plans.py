@@ -53,6 +53,12 @@ def objectives(brief: Brief) -> Plan | Stop:
     return follow(script, brief)
 
 
+def wide(brief: Brief) -> Plan | Stop:
+    """One trial that stand-in engines make good, with an adapter that search would not begin with."""
+    recipe = GOOD.model_copy(update={"lora_rank": 32})
+    return follow([("wide", DataRecipe(operators=(Select(rows=256),)), recipe)], brief)
+
+
 def follow(script: list[tuple[str, DataRecipe, TrainingRecipe]], brief: Brief) -> Plan | Stop:
     """The next line of a script."""
     if brief.number > len(script):
@@ -79,4 +85,5 @@ SCRIPTS = {
     "one_row": one_row,
     "rising": rising,
     "objectives": objectives,
+    "wide": wide,
 }

@@ -108,7 +108,8 @@ def test_what_a_model_wrote_is_shown_and_never_run(app: App, chromium: Browser) 
     hostile = "<img src=x onerror=\"document.title='gone'\"> ![p](http://evil.example/p.png)"
     for path in (folder.root / "report.json", folder.snapshot):
         if path.exists():
-            path.write_text(path.read_text().replace("more of it helps", hostile.replace('"', '\\"')))
+            text, written = path.read_text(), hostile.replace('"', '\\"')
+            path.write_text(text.replace("more of it helps", written).replace("no trials left", written))
     with opened(chromium, f"{app.url}/?run={RUN}", NARROW, dark=True) as tab:
         show(tab, "Run")
         expect(tab.locator("#trials")).to_contain_text("onerror")

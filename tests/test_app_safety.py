@@ -12,11 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from app import parse
 from graph.background import held, stop
 from graph.page.door import FREE_TRIES, LONGEST_WAIT_SECONDS, Throttle
+from graph.page.place import Place
+from graph.page.shell import page
+from graph.page.tabs import TABS
 from memory.errors import InputError
 from memory.layout import RunFolder
 from tests import example_run
@@ -56,6 +60,13 @@ def ask(app: App, path: str, body: Any = None, **headers: str) -> tuple[int, str
             return answer.status, answer.read().decode(errors="replace"), dict(answer.headers)
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(errors="replace"), dict(error.headers)
+
+
+def test_nothing_on_the_page_offers_to_publish_what_it_shows(tmp_path: Path) -> None:
+    whole = page(Place(tmp_path / "runs", tmp_path / "cache", tmp_path / "out"), TABS)
+    chats = [block for block in whole.blocks.values() if isinstance(block, gr.Chatbot)]
+    assert len(chats) == 3
+    assert all(chat.buttons and "share" not in chat.buttons for chat in chats)
 
 
 def test_no_path_is_served_that_was_not_handed_out(served: App) -> None:

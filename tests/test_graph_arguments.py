@@ -75,6 +75,7 @@ def test_a_run_that_asks_and_what_is_said_to_it() -> None:
     assert (said.action, said.run, said.says, said.wait) == ("answer", "abc", "no, use fewer epochs", 3600)
     assert parse(["--answer", "/somewhere/runs/abc", "yes"], HOME).runs == Path("/somewhere/runs")
     assert parsed("--fork abc@1f --set approve=never").edits[0].value == "never"
+    assert parsed("--fork abc@1f --set search=mcts").edits[0].value == "mcts"
 
 
 def test_a_run_may_be_named_by_its_folder() -> None:
@@ -181,6 +182,7 @@ def test_durations_in_words_are_read_back() -> None:
         ("--ask abc", "--ask: expected 2 arguments"),
         ("--answer abc", "--answer: expected 2 arguments"),
         ("--benchmark aiw --approve sometimes", "invalid choice: 'sometimes'"),
+        ("--fork a@b --set search=deep", "'deep' is no value for search. It should be greedy, best-first, mcts."),
         ("--fork a@b --set approve=sometimes", "'sometimes' is no value for approve. It should be never, plan"),
         ("--answer nobody yes --run-dir /nowhere", "there is no run nobody"),
         ("--resume nobody --run-dir /nowhere", "there is no run nobody: /nowhere holds none"),

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from graph.dojo.__main__ import main, parse
-from graph.dojo.cells import Failed, Measured, Shown, record_of, remove_weights, shown
-from graph.dojo.grid import METHODS, TASKS, Cell, Method, grid
+from graph.dojo.cells import Failed, Measured, Shown, all_measured, record_of, remove_weights, shown, task_of
+from graph.dojo.grid import TASKS, USUAL, Cell, Method, grid
 from graph.dojo.table import against, best, blocks_of, pooled, rows_of
 from graph.dojo.text import aims, losses, markdown
 from memory.errors import InputError
@@ -73,8 +73,8 @@ def cell(
 
 
 def three(root: Path, rights: Sequence[int | None], task: str = "aiw", seed: int = 0) -> list[Measured]:
-    """The cells of one task and seed, in the order of METHODS."""
-    return [cell(root, method, right, task=task, seed=seed) for method, right in zip(METHODS, rights, strict=True)]
+    """The cells of one task and seed, in the order of USUAL."""
+    return [cell(root, method, right, task=task, seed=seed) for method, right in zip(USUAL, rights, strict=True)]
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -131,6 +131,32 @@ def test_losses_ties_and_missing_significance_are_named(tmp_path: Path) -> None:
     assert "What is missing" not in text
 
 
+def test_other_strategies_of_search_get_columns_of_their_own(tmp_path: Path) -> None:
+    cells = [*three(tmp_path, (20, 24, 30)), cell(tmp_path, "mcts", 36)]
+    blocks = blocks_of(cells)
+    text = markdown(blocks, [], [])
+    assert "| task | base0 | base_few | default_sft | random_search | search | mcts | n |" in text
+    assert "--methods default_sft random_search search mcts" in text
+    assert "| search minus | base, better row | default_sft | random_search | mcts |" in text
+    assert "`best_first` and `mcts` are the same proposer" in text
+    assert rows_of(blocks)[-1].method == "mcts"
+    assert aims(blocks)[0].tasks == ("aiw",), "the aim was set before there were other strategies"
+    assert "aiw: ours loses to mcts" in "\n".join(losses(blocks))
+
+
+def test_a_cell_of_a_strategy_is_a_run_with_that_strategy() -> None:
+    for method, strategy in (("search", "greedy"), ("best_first", "best-first"), ("mcts", "mcts")):
+        one = Cell.model_validate({"task": "aiw", "seed": 0, "method": method})
+        planning = task_of(one, Budget(seconds=600)).planning
+        assert (one.name, planning.search, planning.recall) == (f"aiw-0-{method}", strategy, False)
+
+
+def test_the_records_of_the_project_can_be_read() -> None:
+    found = all_measured(ROOT / "docs/dojo")
+    assert len(found) == len(list((ROOT / "docs/dojo").glob("*.json")))
+    assert "mcts" not in markdown(blocks_of(found), [], [])
+
+
 def test_less_can_be_better(tmp_path: Path) -> None:
     cells = [one.model_copy(update={"higher_is_better": False}) for one in three(tmp_path, (20, 12, 2))]
     blocks = blocks_of(cells)
@@ -166,7 +192,7 @@ def test_seeds_are_pooled_with_an_error_over_items_and_seeds(tmp_path: Path) -> 
 
 def test_a_partial_table_says_what_is_missing(tmp_path: Path) -> None:
     measured = cell(tmp_path, "search", 30)
-    wanted = grid(["aiw"], [0], METHODS)
+    wanted = grid(["aiw"], [0], USUAL)
     failed = Failed(cell=wanted[0], reason="the server died")
     text = markdown(blocks_of([measured]), [failed], [wanted[1]])
     assert "aiw-0-default_sft failed: the server died" in text
@@ -223,7 +249,7 @@ def test_weights_of_a_finished_cell_go_and_its_model_stays(tmp_path: Path) -> No
 def test_the_defaults_are_six_tasks_one_seed_and_ten_minutes() -> None:
     wishes = parse([], {"HOME": "/nowhere"})
     assert wishes.tasks == TASKS
-    assert (wishes.seeds, wishes.methods, wishes.budget.seconds) == ((0,), METHODS, 600)
+    assert (wishes.seeds, wishes.methods, wishes.budget.seconds) == ((0,), USUAL, 600)
     assert wishes.folder == Path("runs/dojo").absolute()
     assert len(grid(wishes.tasks, wishes.seeds, wishes.methods)) == 18
 
@@ -331,7 +357,7 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Hall:
 def test_a_dojo_that_was_stopped_and_killed_ends_with_the_whole_table(hall: Hall) -> None:
     rows = json.loads((hall.docs / "dojo.json").read_text())
     assert [(row["task"], row["method"]) for row in rows] == [
-        (task, method) for task in ("aiw", "spell_backward") for method in ("base0", "base_few", *METHODS)
+        (task, method) for task in ("aiw", "spell_backward") for method in ("base0", "base_few", *USUAL)
     ]
     for row in rows:
         assert row.keys() >= {"task", "seed", "method", "metric", "value", "n", "stderr", "seconds", "ci_low"}

@@ -21,6 +21,8 @@ from memory.origin import read_origin
 from memory.records import Plan, Task
 from tests import example_run
 
+RECIPE = "lora, learning rate 0.001, 2 epochs, 100 rows, batch 8, rank 16, cosine, seed 0"
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
@@ -49,17 +51,17 @@ def before(entries: list[Entry], node: str, trial: int | None = None) -> str:
 
 def test_history_tells_what_happened_at_each_checkpoint(told: list[Entry]) -> None:
     assert [(entry.node, entry.happened, entry.following) for entry in told] == [
-        (None, "begun: syllogism with smollm2, 30m", "analyst"),
+        (None, "begun: syllogism with smollm2, 30m, greedy search", "analyst"),
         ("analyst", "base model: 0.250 ± 0.100 zero-shot, 0.500 ± 0.100 5-shot (n=4)", "planner"),
-        ("planner", "trial 1 planned: lora, learning_rate 0.001, 2 epochs, 100 rows", "data_engineer"),
+        ("planner", f"trial 1 planned: {RECIPE}", "data_engineer"),
         ("data_engineer", "trial 1 data: 100 rows, 0 dropped", "validator"),
         ("validator", "trial 1 validated: 1 checks, 1m30s of training predicted", "trainer"),
         ("trainer", "trial 1 trained: 4 steps in 1m, loss 2.000 → 0.500", "analyst"),
         ("analyst", "trial 1 accepted: 0.500 (base few-shot) -> 0.750 (p=0.002)", "planner"),
-        ("planner", "trial 2 planned: lora, learning_rate 0.001, 2 epochs, 100 rows", "data_engineer"),
+        ("planner", f"trial 2 planned: {RECIPE}", "data_engineer"),
         ("data_engineer", "trial 2 data: 100 rows, 0 dropped", "validator"),
         ("validator", "trial 2 failed in validator: CONTAMINATION: 3 rows of validation in the data", "planner"),
-        ("planner", "trial 3 planned: learning_rate 0.001 -> 0.003", "data_engineer"),
+        ("planner", "trial 3 planned: learning_rate: 0.001 → 0.003", "data_engineer"),
         ("data_engineer", "trial 3 data: 100 rows, 0 dropped", "validator"),
         ("validator", "trial 3 validated: 1 checks, 1m30s of training predicted", "trainer"),
         ("trainer", "trial 3 trained: 4 steps in 1m, loss 2.000 → 0.500", "analyst"),
@@ -154,6 +156,13 @@ def test_a_fork_can_change_the_pending_plan(finished: RunFolder, told: list[Entr
     )
     assert last.following == "data_engineer"
     assert [len(state["trials"]), state["spent_seconds"]] == [2, 100.0]
+
+
+def test_a_fork_can_search_in_another_way(finished: RunFolder, told: list[Entry], tmp_path: Path) -> None:
+    new = RunFolder(tmp_path / "new")
+    fork(finished, before(told, "planner"), [edit("search=mcts")], new)
+    assert read_state(new)["task"].planning.search == "mcts"
+    assert entries_of(new)[-1].happened == "edited by hand: search greedy -> mcts"
 
 
 def test_a_fork_of_a_fork(finished: RunFolder, told: list[Entry], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from graph.page.answers import answer
 from graph.page.reading import Reading
 from memory.layout import RunFolder
+from memory.records import Blame
 from memory.state import State
 from tests import example_run
 
@@ -37,6 +39,13 @@ def test_why_quotes_the_figures_of_the_decision(reading: Reading) -> None:
     assert "p = 0.002" in said
     assert "expected +0.100" in said
     assert "Learned: learning\\_rate helped" in said
+
+
+def test_why_says_what_is_to_blame_for_what_is_still_wrong(reading: Reading) -> None:
+    third = reading.state["trials"][2].model_copy(update={"blame": Blame(to="data", says="Too few rows.")})
+    state: State = {**reading.state, "trials": [*reading.state["trials"][:2], third]}
+    said = answer("why was trial 3 accepted?", replace(reading, state=state)) or ""
+    assert "data. Too few rows." in said
 
 
 def test_why_of_a_failure_names_the_node_and_the_reason(reading: Reading) -> None:
@@ -69,7 +78,7 @@ def test_what_is_left_is_said_with_what_would_fit(reading: Reading) -> None:
 
 def test_what_a_trial_changed(reading: Reading) -> None:
     said = answer("what did trial 3 change?", reading) or ""
-    assert "learning\\_rate: 0.001 → 0.003" in said
+    assert "learning\\_rate\\: 0.001 → 0.003" in said
     assert "grows from trial 1" in said
     assert "first recipe" in (answer("what did trial 1 change?", reading) or "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from graph.background import Launch
 from graph.inbox import letters
 from graph.page.chat import NOTHING, drawn, hear
 from graph.page.conversation import FIRST, SUGGESTIONS, Exchange, messages, suggestions
-from graph.page.place import Place
+from graph.page.place import JUST_NOW_SECONDS, Place
 from graph.snapshot import write_snapshot
 from memory.database import Database
 from memory.events import Events
@@ -52,12 +53,18 @@ def test_a_request_is_proposed_and_nothing_starts(place: Place) -> None:
 def test_an_offer_that_is_taken_two_hundred_times_starts_one_run(place: Place) -> None:
     request = hear(place, None, FIRST).request
     assert request is not None
-    clicks = [threading.Thread(target=place.start_once, args=("token", request.task)) for _ in range(200)]
+    clicks = [threading.Thread(target=place.start, args=(request.task,)) for _ in range(200)]
     for click in clicks:
         click.start()
     for click in clicks:
         click.join()
-    assert len(place.ids()) == 1
+    (first,) = place.ids()
+    later = request.task.model_copy(update={"seed": 1})
+    assert place.start(later).id != first, "another task is another run"
+    before = time.time() - 2 * JUST_NOW_SECONDS
+    os.utime(place.folder(place.ids()[0]).task, (before, before))
+    assert place.start(later).id == place.ids()[0], "what is asked for again later is meant"
+    assert len(place.ids()) == 3
 
 
 def test_a_wish_reaches_a_run_at_work_and_is_promised_in_words(place: Place, folder: RunFolder) -> None:

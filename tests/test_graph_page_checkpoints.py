@@ -99,7 +99,7 @@ def test_exactly_the_offered_fields_can_be_changed(finished: RunFolder, happened
     offered = checkpoints.values(state, entry)
     values = {"budget": "2h", "max_trials": "9", "sample_cap": "100", "plan.rows": "100", "plan.balance": "answer"}
     values |= {"plan.method": "full", "plan.order": "file", "plan.schedule": "linear", "plan.lora_dropout": "0.1"}
-    values |= {"plan.warmup_ratio": "0.1", "plan.sequence_len": "64", "approve": "plan"}
+    values |= {"plan.warmup_ratio": "0.1", "plan.sequence_len": "64", "approve": "plan", "search": "mcts"}
     taken = set()
     for key in EDITS:
         value = values.get(key, "8")
@@ -121,6 +121,7 @@ def test_a_closed_list_of_values_can_be_chosen_from() -> None:
     assert checkpoints.allowed("plan.balance") == ("none", "answer", "length", "difficulty")
     assert checkpoints.allowed("plan.learning_rate") is None
     assert checkpoints.allowed("approve") == ("never", "plan", "data", "train")
+    assert checkpoints.allowed("search") == ("greedy", "best-first", "mcts")
     assert checkpoints.allowed("budget") is None
 
 

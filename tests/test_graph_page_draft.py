@@ -13,7 +13,6 @@ from graph.page import draft
 from graph.page.draft import Form
 from graph.page.uploads import Uploads, accept, columns
 from memory.errors import InputError
-from memory.layout import RunFolder, write_record
 from tests.own_tasks import labelled, questions, write_rows
 from tools.own_task.splitting import HELD_OUT
 from tools.own_task.task_file import read_task
@@ -171,18 +170,13 @@ def test_what_stands_in_a_file_is_shown_as_text(tmp_path: Path) -> None:
     assert "<img" not in shown
 
 
-def test_a_saved_task_is_started_as_the_command_line_would_and_once(uploads: Uploads, tmp_path: Path) -> None:
+def test_a_saved_task_is_started_as_the_command_line_would(uploads: Uploads, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     draft.save(form(uploads, name="tickets"), uploads, runs)
     assert list(draft.saved(runs)) == ["tickets"]
     task = draft.task_to_start(runs, "tickets", "smollm2", "20m", "3")
     assert task.own is not None
     assert (task.own.name, task.budget.seconds, task.budget.max_trials) == ("tickets", 1200, 3)
-    draft.refuse_twice(runs, task)
-    write_record(RunFolder(runs / "20260101-000000-tickets").task, task)
-    with pytest.raises(InputError, match="has just been started"):
-        draft.refuse_twice(runs, task)
-    draft.refuse_twice(runs, draft.task_to_start(runs, "tickets", "smollm2", "30m", ""))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,15 @@ import pytest
 
 from graph.page.place import Place
 from graph.page.reading import Follower
-from graph.page.run_view import PARTS, log_text, nodes_html, now_html, redrawn, trial_rows
+from graph.page.run_view import LASTING, TICKING, log_text, nodes_html, now_html, plan_text, redrawn, trial_rows
 from graph.snapshot import write_snapshot
 from memory.database import Database
 from memory.errors import InputError, StorageError
 from memory.events import Events
 from memory.layout import RunFolder, write_record
 from tests import example_run
+
+PARTS = (*TICKING, *LASTING)
 
 
 @pytest.fixture
@@ -74,12 +76,12 @@ def test_only_what_changed_is_drawn_again(folder: RunFolder) -> None:
     events = Events(folder.events)
     events.emit("run", "run x", phase="start")
     write_snapshot(folder, {**example_run.finished(folder), "test": None}, ["planner"])
-    *first, keys = redrawn(follower.read(time.time()), ())
+    *first, keys = redrawn(PARTS, follower.read(time.time()), ())
     assert all(part != gr.skip() for part in first)
-    *second, same = redrawn(follower.read(time.time()), keys)
+    *second, same = redrawn(PARTS, follower.read(time.time()), keys)
     assert [*second, same] == [gr.skip()] * (len(PARTS) + 1)
     events.emit("note", "news")
-    *third, _ = redrawn(follower.read(time.time()), keys)
+    *third, _ = redrawn(PARTS, follower.read(time.time()), keys)
     assert [part != gr.skip() for part in third].count(True) == 1, "the log, and nothing else"
 
 
@@ -94,6 +96,27 @@ def test_words_of_others_are_text(folder: RunFolder) -> None:
     assert "&lt;script&gt;" in now_html(reading)
     assert "▶ trainer, at work" in nodes_html(reading)
     assert log_text(reading).endswith("trainer: trainer at work")
+
+
+def test_what_takes_long_before_it_can_be_counted_is_said_beside_the_node_at_work(folder: RunFolder) -> None:
+    events = Events(folder.events)
+    events.node = "analyst"
+    with Database.open(folder.database, []):
+        events.emit("node", "analyst at work", phase="start")
+        events.emit("note", "the vLLM server starts")
+        assert "the vLLM server starts" in now_html(Follower(folder).read(time.time()))
+        events.emit("progress", "scoring", done=1, total=2)
+        assert "the vLLM server starts" not in now_html(Follower(folder).read(time.time()))
+
+
+def test_an_ended_run_says_what_the_sealed_test_says(folder: RunFolder) -> None:
+    write_snapshot(folder, {**example_run.finished(folder), "test": None}, ["planner"])
+    assert "Trial 3, accepted" in plan_text(Follower(folder).read(time.time()))
+    write_snapshot(folder, example_run.finished(folder), [])
+    said = plan_text(Follower(folder).read(time.time()))
+    assert "The run has ended: improved" in said
+    assert "better than the " in said
+    assert [said.count(name) for name in ("base, zero-shot", "base, 5-shot", "trial 3")] == [1, 1, 1]
 
 
 def test_a_row_says_whether_the_hypothesis_came_true(folder: RunFolder) -> None:

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from graph.arguments import parse
-from graph.page.request import fits, proposal, reports, understood
+from graph.page import draft
+from graph.page.request import fits, proposal, understood
+from graph.page.uploads import Uploads
 from memory.errors import InputError
 from memory.layout import RunFolder
 from memory.records import Task
 from tests import example_run
+from tests.own_tasks import labelled, write_rows
+from tools.earlier_runs import reports
 
 
 def task_of(text: str, runs: Path) -> Task:
@@ -40,6 +44,18 @@ def test_the_rest_of_the_sentence_counts_too(tmp_path: Path) -> None:
     task = task_of(text, tmp_path)
     assert (task.base_model, task.budget.max_trials, task.sample_cap, task.seed) == ("acme/tiny-1", 3, 200, 7)
     assert task.approve == "train"
+
+
+def test_a_task_of_ones_own_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "Kinds-of_Tickets.jsonl", labelled(bugs=40, billing=40))
+    uploads = Uploads(rows)
+    draft.save(draft.form_of(draft.guessed(uploads).file), uploads, tmp_path)
+    (name,) = draft.saved(tmp_path)
+    request = understood(f"Fine-tune smollm2 on {name} for 20 minutes", tmp_path)
+    assert request is not None
+    assert request.task.own is not None
+    assert (request.task.own.name, request.task.budget.seconds) == (name, 1200)
+    assert name in proposal(request, tmp_path, tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +97,7 @@ def test_earlier_runs_tell_how_many_trials_will_fit(tmp_path: Path) -> None:
     example_run.play(RunFolder(tmp_path / "a-run"))
     # Three trials of 100, 5 and 100 s in a run of 160 s.
     said = fits(
-        example_run.task(budget=example_run.task().budget.model_copy(update={"max_trials": None})), reports(tmp_path)
+        example_run.task(budget=example_run.task().budget.model_copy(update={"max_trials": None})), [*reports(tmp_path)]
     )
     assert said.startswith("about 18 trials (1m40s each")
     assert "1 earlier run" in said

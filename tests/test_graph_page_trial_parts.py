@@ -10,7 +10,7 @@ from graph.page import trial_parts
 from graph.page.trial_parts import Parts
 from memory.errors import InputError
 from memory.layout import RunFolder, write_rows, write_text
-from memory.records import DatasetCard, Dropped, RowGroup
+from memory.records import Blame, DatasetCard, Dropped, RowGroup
 from memory.state import State
 from tests import example_run
 from tools.data import Message, TrainingRow
@@ -94,3 +94,22 @@ def test_logs_are_read_from_a_fixed_table_and_cut_to_their_end(run: tuple[RunFol
     assert trial_parts.log(folder, part, "scoring log") == "Not written yet."
     with pytest.raises(InputError, match="there is no log"):
         trial_parts.log(folder, part, "../../sealed/test.jsonl")
+
+
+def test_what_the_change_did_and_what_is_to_blame_stand_with_their_figures(run: tuple[RunFolder, State]) -> None:
+    folder, state = run
+    blame = Blame(to="none", says="1 of 4 outputs fall short: capacity or noise.")
+    third = state["trials"][2].model_copy(update={"blame": blame})
+    state = {**state, "trials": [*state["trials"][:2], third]}
+    told = trial_parts.why(folder, state, 3)
+    for words in (
+        "learning_rate",
+        "0.001 → 0.003",
+        "1 → 3",
+        "within noise; one comparison, one seed",
+        "capacity or noise",
+    ):
+        assert words in told
+    assert "first recipe" in trial_parts.why(folder, state, 1)
+    assert trial_parts.why(folder, state, 2) == "<p>It has no score.</p>"
+    assert "To blame: none." in trial_parts.about(trial_parts.parts(state, 3))

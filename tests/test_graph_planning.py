@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph.arguments import parse
-from graph.planning import access_of, check_access, says
+from graph.planning import DEFAULT_SEARCH, access_of, check_access, says
 from graph.settings import Settings
 from memory.errors import InputError
 from memory.records import Price
@@ -25,6 +25,30 @@ def test_search_plans_unless_a_model_or_a_key_is_given() -> None:
     planning = parsed("", KEY).task().planning
     assert (planning.planner, planning.model) == ("llm", "gpt-5-mini")
     assert says(planning).startswith("planned by gpt-5-mini at https://api.openai.com/v1")
+
+
+def test_how_search_grows_its_tree_goes_with_either_planner() -> None:
+    assert parsed("", {"HOME": "/"}).task().planning.search == DEFAULT_SEARCH
+    alone = parsed("--search mcts --no-recall", {"HOME": "/"}).task().planning
+    assert (alone.planner, alone.search, alone.recall) == ("search", "mcts", False)
+    behind = parsed("--planner-model local --search best-first", {"HOME": "/"}).task().planning
+    assert (behind.planner, behind.search, behind.recall) == ("llm", "best-first", True)
+
+
+def test_a_model_may_leave_the_numbers_to_optuna() -> None:
+    planning = parsed("--planner hybrid", KEY).task().planning
+    assert (planning.planner, planning.model) == ("hybrid", "gpt-5-mini")
+    assert "numbers tuned by Optuna" in says(planning)
+    with pytest.raises(InputError, match="gpt-5-mini cannot be asked without a key"):
+        parsed("--planner hybrid", {"HOME": "/"})
+
+
+def test_catalogues_are_asked_only_on_request_and_where_the_environment_says() -> None:
+    assert not parsed("", KEY).task().planning.research
+    settings = parsed("--research", KEY | {"HF_ENDPOINT": "http://127.0.0.1:1/", "TUNEWRIGHT_PAPERS": "http://[::1]:2"})
+    assert settings.task().planning.research
+    assert (settings.access.hub_url, settings.access.papers_url) == ("http://127.0.0.1:1", "http://[::1]:2")
+    assert parsed("", KEY).access.hub_url.startswith("https://")
 
 
 def test_models_of_ones_own_server_need_no_key() -> None:
@@ -52,6 +76,9 @@ def test_money_has_a_price_and_a_cap() -> None:
     [
         ("--planner search --planner-model gpt-5", KEY, "--planner-model has no meaning where search plans"),
         ("--budget-usd 1", {"HOME": "/"}, "--budget-usd has no meaning where search plans"),
+        ("--research", {"HOME": "/"}, "--research has no meaning where search plans"),
+        ("--planner search --research", KEY, "--research has no meaning where search plans"),
+        ("", {**KEY, "HF_ENDPOINT": "somewhere"}, "HF_ENDPOINT is no address"),
         ("--planner llm", {"HOME": "/"}, "gpt-5-mini cannot be asked without a key"),
         ("--planner llm", SERVER, "no model is named for http://127.0.0.1:8000/v1"),
         ("--planner-model qwen --budget-usd 1", SERVER, "no price is known for qwen"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from memory.records import (
     Budget,
     DataRecipe,
     Filter,
+    Judge,
     Operator,
     Order,
     Outcome,
@@ -31,9 +32,11 @@ from memory.records import (
     Trial,
 )
 from memory.state import State
-from nodes.data_engineer import data_engineer
+from nodes.data_engineer import data_engineer, seconds_for_data
 from nodes.deps import Deps, Engines
+from tests.data_steps import workroom
 from tests.score_engines import fake, fake_model, fake_weights
+from tests.scripted_llm import playing
 from tools.benchmarks import get
 from tools.benchmarks.benchmark import Item
 from tools.benchmarks.splits import Sizes, read_items, write_splits
@@ -203,6 +206,55 @@ def test_a_changed_model_gives_a_new_file(tmp_path: Path, engines: tuple[Server,
     assert first == again
     assert first.path != other.path
     assert [asked[0] for asked in hands.asked] == [1, 1]
+
+
+def by_length(body: dict[str, Any]) -> dict[str, Any]:
+    """A judge who likes words of more than four letters."""
+    word = body["messages"][0]["content"].partition("sun -> nus): ")[2].split()[0]
+    return {"text": {"reason": "its length", "score": 5 if len(word) > 4 else 2}}
+
+
+def test_language_models_judge_rows_after_a_rehearsal_that_is_told_and_kept(
+    tmp_path: Path, engines: tuple[Server, WarmEngine]
+) -> None:
+    hands, at_work = deps(Deps, tmp_path, engines), state(Select(rows=30), Judge(rubric="a long word"))
+    hands.begin("data_engineer", 1)
+    with pytest.raises(TrialError, match="this run has no language model"):
+        data_engineer(at_work, hands)
+    with playing(by_length) as (url, script):
+        hands.writers = workroom(tmp_path, url).writers
+        card = data_engineer(at_work, hands)["dataset"]
+        assert data_engineer(at_work, hands)["dataset"] == card
+        assert len(script.asked) == 30, "a finished file is found again"
+        hands.writers = replace(
+            hands.writers, templates={**hands.writers.templates, "judge": "{{ form }}{{ rubric }}{{ row }}"}
+        )
+        other = data_engineer(at_work, hands)["dataset"]
+    assert card is not None and other is not None
+    assert card.path != other.path, "another prompt gives another file"
+    (rehearsal,) = card.rehearsals
+    assert (rehearsal.calls, rehearsal.whole_rows) == (20, 30)
+    assert rehearsal.says in said(hands)
+    assert card.rows == 30 - next(each.rows for each in card.dropped if each.reason == "scored 2 of 5")
+
+
+def test_the_time_for_data_is_what_the_rest_of_the_trial_leaves(
+    tmp_path: Path, engines: tuple[Server, WarmEngine]
+) -> None:
+    hands, at_work = deps(Deps, tmp_path, engines), state(Select(rows=30), Judge(rubric="a long word"))
+    hands.begin("data_engineer", 1)
+    plan = at_work["plan"]
+    assert plan is not None
+    assert seconds_for_data(at_work, hands) == pytest.approx(600, abs=5)
+    at_work["plan"] = plan.model_copy(update={"predicted_seconds": 230.0})
+    assert seconds_for_data(at_work, hands) == pytest.approx(600 - (230 - 30), abs=5)
+    at_work["spent_seconds"] = 390.0
+    with playing(lambda body: {**by_length(body), "delay_s": 0.05}) as (url, _):
+        hands.writers = workroom(tmp_path, url).writers
+        at_work["plan"] = plan.model_copy(update={"predicted_seconds": 245.0})
+        with pytest.raises(TrialError, match="0 s are left for data") as caught:
+            data_engineer(at_work, hands)
+    assert caught.value.kind == "BUDGET"
 
 
 def test_samples_come_from_the_warm_server(tmp_path: Path, engines: tuple[Server, WarmEngine]) -> None:

@@ -13,7 +13,8 @@ import pytest
 from memory.layout import RunFolder, read_record
 from memory.lineage import last_accepted
 from memory.records import Trial
-from nodes.measurement import champion, compare, repeated
+from memory.state import State
+from nodes.measurement import champion, compare, of_change, repeated
 from tests import example_run
 from tools import benchmarks
 from tools.report import RunReport
@@ -54,6 +55,23 @@ def test_seeds_of_one_recipe_are_judged_by_their_mean_and_the_best_of_them_is_ha
     scores, name = champion({"trials": [rival, first, second]})
     assert {score.outcomes for score in scores} == {first.score.outcomes, second.score.outcomes}
     assert name == "trial 2 over 2 seeds"
+
+
+def test_a_change_is_judged_against_the_trial_that_it_changed_and_not_against_the_incumbent(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    deps = SimpleNamespace(folder=folder, benchmark=benchmarks.get("syllogism"))
+    parent, incumbent, child = (scored(folder, number, range(right)) for number, right in ((1, 10), (2, 30), (3, 20)))
+    assert parent.score is not None
+    assert incumbent.score is not None
+    assert child.score is not None
+    plan = child.plan.model_copy(update={"parent": 1})
+    with_incumbent = compare([child.score], [incumbent.score], "trial 2", deps)
+    state: State = {"trials": [parent, incumbent]}
+    change = of_change(plan, child.score, with_incumbent, state, deps)
+    assert (change.against, change.wins, change.losses) == ("trial 1", 10, 0)
+    assert with_incumbent.difference < 0 < change.difference
+    grown = plan.model_copy(update={"parent": 2})
+    assert of_change(grown, child.score, with_incumbent, state, deps) is with_incumbent
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 
 from memory.layout import RunFolder
@@ -40,6 +41,13 @@ def test_the_tree_draws_each_trial_from_its_parent(tmp_path: Path) -> None:
     assert list(edges.x) == [0, 1, None, 1, 2, None, 1, 2, None]
     places = [(x, y) for group in nodes for x, y, text in zip(group.x, group.y, group.text, strict=True) if text]
     assert len(places) == len(set(places)) == 4, "the base model and three trials, none on top of another"
+
+
+@pytest.mark.parametrize("figure", [charts.loss([]), charts.validation(None, [], "exact"), charts.tree([])])
+def test_a_chart_of_nothing_says_so_in_place_of_empty_axes(figure: go.Figure) -> None:
+    assert "yet" in figure.layout.annotations[0].text
+    assert not figure.layout.xaxis.visible
+    assert not figure.layout.yaxis.visible
 
 
 def test_names_of_others_are_no_markup(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_without_operators_every_item_becomes_a_chat(train: Path) -> None:
         "messages": [{"role": "user", "content": "Is 1 a lucky number?"}, {"role": "assistant", "content": "Yes"}],
         "source": "lucky",
         "answered_by": "source",
+        "origin": "",
     }
     assert card.mean_answer_chars == pytest.approx(2.75)
 

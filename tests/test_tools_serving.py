@@ -76,6 +76,17 @@ def test_a_swap_changes_the_answers_and_a_swap_back_brings_them_back(server: Ser
     assert server.starts == 1
 
 
+def test_each_start_is_told_as_it_begins(tmp_path: Path) -> None:
+    told: list[int] = []
+    base, place = fake_model(tmp_path / "base"), tmp_path / "server"
+    with Server(fake("vllm"), base, place, starting=lambda: told.append(server.starts)) as server:
+        server.load(Path(base.path))
+        server.load(Path(base.path))
+        server.close()
+        server.load(Path(base.path))
+    assert told == [0, 1]
+
+
 def test_weights_that_were_trained_anew_in_the_same_folder_are_loaded_again(server: Server, tmp_path: Path) -> None:
     weights = fake_weights(tmp_path / "weights", 0.1001)
     server.load(weights)

@@ -131,6 +131,13 @@ def test_a_run_ends_with_a_report_a_model_and_a_ledger(finished: Runs) -> None:
     for trial in report["trials"]:
         assert trial["plan"]["hypothesis"] in text
         assert trial["decision"] in text
+        blame = json.loads((folder.trial(trial["plan"]["number"]) / "verdict.json").read_text())["blame"]
+        assert blame == trial["blame"]
+        assert f"- To blame: {blame['to']}. {blame['says']}" in text
+    assert report["attribution"]["contrasts"][0]["changes"][0]["factor"] == "fine-tuning"
+    assert report["attribution"]["foresight"][0]["n"] == len(report["trials"])
+    for title in ("## What each change did", "## What was expected", "## What is still wrong"):
+        assert title in text
     assert report["lineage"]["weights_sha256"] in (folder.model / "README.md").read_text()
     assert (folder.model / "quality.json").exists()
     assert (folder.sealed.stat().st_mode & 0o777, (folder.sealed / "test.jsonl").stat().st_mode & 0o777) == (

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from memory.lineage import rose, winner
 from memory.records import Baseline, Decision, Trial
+from tools.plan_text import changed
 
 HEIGHT = 300
 """Pixels."""
@@ -89,7 +90,7 @@ def validation(baseline: Baseline | None, trials: Sequence[Trial], metric: str) 
                 hovertemplate="trial %{x}: %{y:.3f}<extra>" + decision + "</extra>",
             )
     figure.update_xaxes(range=[0.4, last + 0.6], dtick=1 if last < 20 else None)
-    return figure
+    return figure if figure.data else _without(figure, "nothing is scored yet")
 
 
 def loss(curves: Sequence[Curve]) -> go.Figure:
@@ -106,7 +107,7 @@ def loss(curves: Sequence[Curve]) -> go.Figure:
             line={"color": BLUE if now else GREY, "dash": "solid" if now else "dot", "width": 2 if now else 1},
             marker={"size": 4},
         )
-    return figure
+    return figure if curves else _without(figure, "no training has begun yet")
 
 
 def thinned(count: int) -> list[int]:
@@ -119,6 +120,8 @@ def tree(trials: Sequence[Trial]) -> go.Figure:
     """Which trial grew from which: generations from left to right, the first child in its parent's row. The best so far
     wears a ring."""
     figure = _empty("tree of trials, by generation")
+    if not trials:
+        return _without(figure, "no trial has ended yet")
     places = _places(trials)
     across: list[float | None] = []
     down: list[float | None] = []
@@ -180,6 +183,14 @@ def _empty(title: str) -> go.Figure:
     )
 
 
+def _without(figure: go.Figure, words: str) -> go.Figure:
+    """A figure that has nothing to show yet, and says so: empty axes look like a fault."""
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    figure.add_annotation(text=words, xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
+    return figure
+
+
 def _line(figure: go.Figure, name: str, value: float, last: int, dash: str) -> None:
     """A figure that does not change from trial to trial."""
     line = {"color": GREY, "dash": dash, "width": 1.5}
@@ -236,8 +247,7 @@ def _parent(trial: Trial, places: dict[int, tuple[int, int]]) -> int:
 
 def _what_changed(trial: Trial) -> str:
     """A line that stands beside a node when it is pointed at. Plotly reads some HTML in it, so it is escaped."""
-    change, score = trial.plan.change, trial.score
-    words = f"trial {trial.number}, {trial.decision}"
-    words += f": {change.factor} {change.before} → {change.after}" if change else ": first recipe"
+    score = trial.score
+    words = f"trial {trial.number}, {trial.decision}: {changed(trial.plan)}"
     words += f", {score.value:.3f} ± {score.stderr:.3f}" if score else ""
     return html.escape(words)

@@ -15,13 +15,25 @@ from pydantic import Field
 
 from memory.errors import StorageError, TrialError
 from memory.layout import made, read_record, read_rows, sha256_of, write_record, write_rows
-from memory.records import DataRecipe, DatasetCard, Dropped, Lengths, Mix, Record, RowGroup, Sampling
+from memory.records import (
+    DataRecipe,
+    DatasetCard,
+    Dropped,
+    Lengths,
+    Mix,
+    Record,
+    RowGroup,
+    Sampling,
+    Transform,
+    Written,
+)
 from tools.benchmarks.splits import read_items
-from tools.decontamination import Fingerprints, Text, check
+from tools.decontamination import Fingerprints, Text
 from tools.operators import carry_out
-from tools.operators.rows import AnsweredBy, Row, Sample, Value
+from tools.operators.duplicates import without_held_out
+from tools.operators.rows import AnsweredBy, Kept, Row, Sample, Value, Workroom
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever an operator or the row format changes its meaning: files of an older format are built anew."""
 ANSWERS = 20
 """Answers that a card counts."""
@@ -39,15 +51,19 @@ class TrainingRow(Record):
     """A line of a training file: one user message and one assistant message."""
 
     id: str
-    """The id of the benchmark's item, or `SOURCE:LINE` for a row of a raw source; `~1` stands behind the id of a
-    variant, `~s1` behind that of a row answered by a model."""
+    """The id of the benchmark's item, `SOURCE:LINE` for a row of a raw source, `synthesised:...` for one that a
+    language model wrote; `~1` stands behind the id of a variant, `~s1` behind that of a row answered by a model."""
     messages: tuple[Message, Message]
     source: str
-    """The benchmark's name, or the raw source's."""
+    """The benchmark's name, the raw source's, `synthesised`, or `transform` for a question that generated code made."""
     rejected: str | None = Field(default=None, exclude_if=lambda text: text is None)
     """The wrong answer of a pair; None in a file that is no file of pairs."""
     answered_by: AnsweredBy = "source"
-    """`model` where the answer is a model's own output that the scorer accepted."""
+    """`model` where the answer is a model's own output that the scorer accepted, `writer` where a language model wrote
+    the row and no scorer has judged it."""
+    origin: str = ""
+    """How a text that no source holds came to be, in words: by which model and prompt or by which function, from which
+    rows; empty for others."""
 
     @property
     def prompt(self) -> str:
@@ -70,37 +86,43 @@ def make_training_file(
     held_out: Sequence[Fingerprints] = (),
     sample: Sample | None = None,
     models: Mapping[int | None, str] = NO_MODELS,
+    workroom: Workroom | None = None,
 ) -> DatasetCard:
     """Build the training file of a recipe in `cache`, or find it there; the card's path is absolute.
 
     `source` names the benchmark and `train` its training split; `raw` are further JSONL files by the name that a
     `mix` uses, each line an object with the texts `prompt` and `answer` (other plain values become columns). `sample`
     asks a model for operators that need one, and `models` says what decides its outputs, by trial and with None for the
-    base model: the hash of its weights, and whatever else may change. Rows that repeat held-out text are dropped last.
+    base model: the hash of its weights, and whatever else may change. `workroom` has language models and the sandbox,
+    for steps that need them. Rows that repeat held-out text are dropped last, and before the first step that shows
+    rows to a language model or to generated code.
     Raises TrialError CONFIG for an operator that cannot be applied, DATA for a bad raw line or where an operator leaves
-    nothing, CONTAMINATION where all rows repeat held-out text; StorageError where the disk refuses; and what `sample`
-    raises.
+    nothing or fails its rehearsal, BUDGET where one would cost more than is left, CONTAMINATION where all rows repeat
+    held-out text; StorageError where the disk refuses; and what `sample` raises.
     """
     used = {
         name: path
         for name, path in raw.items()
         if any(isinstance(op, Mix) and op.source == name for op in recipe.operators)
     }
-    key = _key(recipe, source, train, used, held_out, _asked(recipe, models))
+    key = _key(recipe, source, train, used, held_out, _asked(recipe, models, workroom))
     path, card_path = cache / f"{key}.jsonl", cache / f"{key}.card.json"
     if card_path.exists() and path.exists():
         card = read_record(card_path, DatasetCard).model_copy(update={"path": str(path)})
         if sha256_of(path) == card.sha256:
             return card
     items = [Row(item.id, item.prompt, item.answer, source, item.columns, item) for item in read_items(train)]
-    sources = {name: read_raw(name, path) for name, path in used.items()} | dict.fromkeys(raw.keys() - used.keys(), ())
-    rows, dropped, notes = carry_out(recipe.operators, items, sources, sample)
-    if held_out:
-        rows, repeats = _decontaminate(rows, held_out)
-        dropped += repeats
+    sources: dict[str, Sequence[Row]] = {name: read_raw(name, path) for name, path in used.items()}
+    sources |= dict.fromkeys(raw.keys() - used.keys(), ())
+    before: tuple[Dropped, ...] = ()
+    if any(isinstance(operator, Written | Transform) for operator in recipe.operators):
+        items, before, *_ = _decontaminated(items, held_out)
+        sources = {name: _decontaminated(rows, held_out).rows for name, rows in sources.items()}
+    kept = carry_out(recipe.operators, items, sources, sample, workroom)
+    clean = _decontaminated(kept.rows, held_out)
     made(cache)
-    write_rows(path, map(_training_row, rows))
-    card = _card(path, rows, dropped, notes)
+    write_rows(path, map(_training_row, clean.rows))
+    card = _card(path, kept._replace(rows=clean.rows, dropped=before + kept.dropped + clean.dropped))
     write_record(card_path, card)
     return card
 
@@ -155,21 +177,25 @@ def _raw_row(name: str, path: Path, number: int, line: str) -> Row:
 
 def _training_row(row: Row) -> TrainingRow:
     chat = (Message(role="user", content=row.prompt), Message(role="assistant", content=row.answer))
-    return TrainingRow(id=row.id, messages=chat, source=row.source, rejected=row.rejected, answered_by=row.answered_by)
+    return TrainingRow(
+        id=row.id, messages=chat, source=row.source, rejected=row.rejected, answered_by=row.answered_by,
+        origin=row.origin,
+    )  # fmt: skip
 
 
-def _decontaminate(rows: list[Row], held_out: Sequence[Fingerprints]) -> tuple[list[Row], tuple[Dropped, ...]]:
-    report = check([Text(row.id, row.prompt, row.answer) for row in rows], held_out)
-    bad = {hit.row for hit in report.hits}
-    clean = [row for row in rows if row.id not in bad]
-    if not clean:
+def _decontaminated(rows: Sequence[Row], held_out: Sequence[Fingerprints]) -> Kept:
+    clean = without_held_out(rows, held_out)
+    if rows and not clean.rows:
         raise TrialError(
             "CONTAMINATION", f"all {len(rows)} rows repeat held-out text", "Use other sources or operators."
         )
-    return clean, tuple(each.model_copy(update={"step": "compare with held-out text"}) for each in report.dropped())
+    return clean._replace(
+        dropped=tuple(each.model_copy(update={"step": "compare with held-out text"}) for each in clean.dropped)
+    )
 
 
-def _card(path: Path, rows: Sequence[Row], dropped: tuple[Dropped, ...], notes: tuple[str, ...]) -> DatasetCard:
+def _card(path: Path, kept: Kept) -> DatasetCard:
+    rows = kept.rows
     prompts, answers = _lengths(row.prompt for row in rows), _lengths(row.answer for row in rows)
     return DatasetCard(
         path=str(path),
@@ -177,11 +203,12 @@ def _card(path: Path, rows: Sequence[Row], dropped: tuple[Dropped, ...], notes: 
         rows=len(rows),
         mean_answer_chars=answers.mean,
         groups=_groups(rows),
-        dropped=dropped,
+        dropped=kept.dropped,
         prompt_chars=prompts,
         answer_chars=answers,
         answers=_answers(rows),
-        notes=notes,
+        notes=kept.notes,
+        rehearsals=kept.rehearsals,
     )
 
 
@@ -203,9 +230,11 @@ def _answers(rows: Sequence[Row]) -> dict[str, int]:
     return repeated if len(counts) <= len(rows) / 2 else {}
 
 
-def _asked(recipe: DataRecipe, models: Mapping[int | None, str]) -> dict[str, str]:
+def _asked(recipe: DataRecipe, models: Mapping[int | None, str], workroom: Workroom | None) -> dict[str, str]:
     """What decides the outputs of each model that the recipe asks."""
     asked: dict[str, str] = {}
+    if any(isinstance(operator, Written) for operator in recipe.operators) and workroom and workroom.writers:
+        asked["language models"] = workroom.writers.identity
     for operator in recipe.operators:
         if isinstance(operator, Sampling):
             if operator.trial not in models:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from memory.lineage import went_on_from
-from memory.records import Baseline, Comparison, Lesson, ModelUse, Record, SealedTest, Task, Trial
+from memory.records import (
+    Attribution,
+    Baseline,
+    Comparison,
+    Lesson,
+    ModelUse,
+    Outcome,
+    Record,
+    Research,
+    SealedTest,
+    Task,
+    Trial,
+)
 from memory.state import State, winner
 from tools.own_task.findings import Findings
 from tools.serving import WINDOW
 
 SIGNIFICANT = 0.05
 """Two-sided p below which a difference is told from noise."""
+
+
+EXAMPLES, EXAMPLE_CHARS = 2, 200
 
 
 class Verdict(Record):
@@ -56,6 +72,17 @@ class Lineage(Record):
     forked_from: str | None = None
 
 
+class Example(Record):
+    """A wrong output of the winner on validation, cut; without its gold, so that the report can be shown around."""
+
+    item: str
+    cause: str
+    question: str
+    """Its end."""
+    output: str
+    """Its start."""
+
+
 class RunReport(Record):
     """All of it."""
 
@@ -72,8 +99,14 @@ class RunReport(Record):
     """Where the benchmark's items come from, and under which licence."""
     findings: Findings | None = None
     """What was odd about the rows of a person's own data; None for a benchmark of the table."""
+    attribution: Attribution = Attribution()
+    """What each change did, and how good the plans' expectations were."""
+    examples: tuple[Example, ...] = ()
+    """Wrong outputs of the winner, or of the best trial where none was accepted; by cause."""
     models: tuple[ModelUse, ...] = ()
     """What language models were asked for, and what that cost; empty where search planned."""
+    research: Research | None = None
+    """What was looked up in public catalogues before the first plan; None where nothing was."""
     serve: str
     """The command that serves the winning model."""
     window: int = WINDOW
@@ -83,6 +116,25 @@ class RunReport(Record):
     def winner(self) -> Trial | None:
         """The trial that was handed over; None where none was accepted."""
         return next((trial for trial in self.trials if trial.number == self.test.winner), None)
+
+
+def examples(trial: Trial, outcomes: Sequence[Outcome]) -> tuple[Example, ...]:
+    """Wrong outputs of a trial, EXAMPLES of each cause; of each class of errors where no single outputs are to
+    blame."""
+    causes: list[tuple[str, tuple[str, ...]]] = []
+    causes += [(cause.name, cause.examples) for cause in (trial.blame.causes if trial.blame else ()) if cause.examples]
+    causes = causes or [(error.name, error.examples) for error in trial.errors]
+    by_id = {outcome.id: outcome for outcome in reversed(outcomes) if outcome.score < 1}
+    return tuple(
+        Example(
+            item=item,
+            cause=name,
+            question=" ".join(by_id[item].prompt[-EXAMPLE_CHARS:].split()),
+            output=" ".join(by_id[item].output[:EXAMPLE_CHARS].split()),
+        )
+        for name, items in causes
+        for item in [item for item in items if item in by_id][:EXAMPLES]
+    )
 
 
 def judge(test: SealedTest, stop: str) -> Verdict:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memory.records import Comparison, Score, Trial
+from tools.causes.text import Section, blame_lines, reading_lines, sections
+from tools.plan_text import changed, recipe
 from tools.report import RunReport
 
 
@@ -14,7 +16,7 @@ def markdown(report: RunReport) -> str:
         f"# {report.task.benchmark} with {report.baseline.model.name}: {report.decision.outcome}",
         report.decision.says,
         f"Run `{report.run_id}`, {minutes(report.budget.spent_seconds)} of {minutes(report.budget.budget_seconds)}, "
-        f"{report.budget.trials} trials. Stopped: {report.decision.stopped_because}",
+        f"{report.budget.trials} trials{strategy(report)}. Stopped: {report.decision.stopped_because}",
         *([f"Data: {report.data}."] if report.data else []),
         "## Sealed test\n\n" + test_table(report),
         *choice(report),
@@ -22,11 +24,13 @@ def markdown(report: RunReport) -> str:
         "## Validation\n\n" + scoreboard(report),
         *guards(report),
         *oddities(report),
+        *map(section_text, sections(report)),
         "## Trials\n\n" + "\n\n".join(trial_text(trial) for trial in report.trials),
         *dropped(report),
-        "## Lessons\n\n" + bullets(f"{lesson.text} ({lesson.evidence})" for lesson in report.lessons),
+        "## Lessons\n\n" + bullets(lesson.says for lesson in report.lessons),
         "## Where the time went\n\n" + time_table(report),
         *models(report),
+        *looked_up(report),
         "## Lineage\n\n" + lineage_table(report),
         f"## Serve it\n\n```\n{report.serve}\n```",
     ]
@@ -42,6 +46,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A Markdown list, or a line that says there is nothing."""
     return "\n".join(f"- {line}" for line in lines) or "None."
+
+
+def section_text(section: Section) -> str:
+    """A section with its tables and lines."""
+    tables = [table(head, rows) for head, rows in section.tables if rows]
+    return "\n\n".join(
+        [f"## {section.title}", section.says, *tables, *([bullets(section.lines)] if section.lines else [])]
+    )
 
 
 def figure(score: Score) -> list[str]:
@@ -117,6 +129,12 @@ def beside(score: Score, name: str) -> str:
     return f"{each.value:.3f} [{each.ci_low:.3f}, {each.ci_high:.3f}], n={each.n}" if each else "not measured"
 
 
+def strategy(report: RunReport) -> str:
+    """How search chose the trials to grow from; empty where it planned none."""
+    searched = any(trial.plan.proposer == "search" for trial in report.trials)
+    return f", {report.task.planning.search} search" if searched else ""
+
+
 def scoreboard(report: RunReport) -> str:
     """Baseline rows and one row a trial."""
     base = report.baseline
@@ -127,7 +145,9 @@ def scoreboard(report: RunReport) -> str:
     for trial in report.trials:
         cells = figure(trial.score)[:3] if trial.score else ["", "", ""]
         compared = f"{p_of(trial.comparison)} ({trial.comparison.against})" if trial.comparison else ""
-        rows.append([f"trial {trial.number}", changed(trial), *cells, compared, minutes(trial.seconds), trial.decision])
+        rows.append(
+            [f"trial {trial.number}", changed(trial.plan), *cells, compared, minutes(trial.seconds), trial.decision]
+        )
     return table(["", "change", report.task.metric, "95 % interval", "n", "against", "time", "decision"], rows)
 
 
@@ -162,37 +182,31 @@ def dropped(report: RunReport) -> list[str]:
     if winner is None or winner.dataset is None or not winner.dataset.dropped:
         return []
     rows = [[each.step, each.reason, str(each.rows), "; ".join(each.examples[:2])] for each in winner.dataset.dropped]
-    notes = "".join(f"\n\n{note}" for note in winner.dataset.notes)
+    told = (*winner.dataset.notes, *(one.says for one in winner.dataset.rehearsals))
+    notes = "".join(f"\n\n{note}" for note in told)
     head = ["step", "reason", "rows", "for example"]
     return [f"## Rows left out of trial {winner.number}\n\n{table(head, rows)}{notes}"]
 
 
-def changed(trial: Trial) -> str:
-    """The one factor that the trial changed."""
-    change = trial.plan.change
-    if change is None:
-        return "first recipe"
-    return f"{change.factor}: {change.before} → {change.after}"
-
-
 def trial_text(trial: Trial) -> str:
     """Diagnosis, hypothesis, expectation, and what came of it."""
-    plan, recipe = trial.plan, trial.plan.training
+    plan, dataset = trial.plan, trial.dataset
     grown = f"grows from trial {plan.parent}" if plan.parent else "grows from the base model"
-    grown += ", goes on with its weights" if recipe.continue_from else ""
+    grown += ", goes on with its weights" if plan.training.continue_from else ""
     grown += f", repeats trial {plan.repeats}" if plan.repeats else ""
     grown += ", planned by a language model" if plan.proposer == "llm" else ""
+    grown += f", {' and '.join(plan.tuned)} tuned by Optuna" if plan.tuned else ""
     lines = [
         f"**Trial {trial.number}** ({grown}; {trial.decision}).",
         f"- Diagnosis: {plan.diagnosis}",
         f"- Hypothesis: {plan.hypothesis} Expected gain {plan.expected_gain:+.3f}; "
         f"{ {True: 'it came true', False: 'it did not come true', None: 'not measured'}[trial.expectation_met] }.",
-        f"- Recipe: {recipe.approach}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
-        f"{recipe.batch_size}, rank {recipe.lora_rank}, {recipe.schedule}, seed {recipe.seed}.",
+        f"- Recipe: {recipe(plan, dataset.rows if dataset else None)}.",
     ]
-    if trial.dataset:
-        left_out = "".join(f"; left out {each.rows}: {each.reason}" for each in trial.dataset.dropped)
-        lines.append(f"- Data: {trial.dataset.rows} rows{left_out}.")
+    lines += [f"- Rests on: {'; '.join(plan.cites)}."] if plan.cites else []
+    if dataset:
+        left_out = "".join(f"; left out {each.rows}: {each.reason}" for each in dataset.dropped)
+        lines.append(f"- Data: {dataset.rows} rows{left_out}.")
     if trial.training:
         run = trial.training
         ladder = "".join(f" Memory: {step}." for step in run.ladder)
@@ -206,6 +220,8 @@ def trial_text(trial: Trial) -> str:
         )
     if trial.errors:
         lines.append("- Errors: " + ", ".join(f"{each.count} {each.name}" for each in trial.errors) + ".")
+    if trial.blame:
+        lines += [f"- {line}" for line in (*blame_lines(trial.blame), *reading_lines(trial.blame))]
     if trial.failure:
         lines.append(f"- Failure in {trial.failure.node}: {trial.failure.message}. {trial.failure.way_out}")
     lines.append(f"- Arithmetic: {trial.arithmetic}")
@@ -242,6 +258,30 @@ def models(report: RunReport) -> list[str]:
         for use in report.models
     ]
     return ["## Language models\n\n" + table(["", "asked as", "calls", "tokens", "dollars", "seconds"], rows)]
+
+
+def looked_up(report: RunReport) -> list[str]:
+    """What was found in public catalogues before the first plan; no part where nothing was looked up."""
+    if report.research is None or not report.research.queries:
+        return []
+    asked = [
+        f"{query.shelf}s: {inert(query.words)}" + (f" (no answer: {query.problem})" if query.problem else "")
+        for query in report.research.queries
+    ]
+    rows = []
+    for number, one in enumerate(report.research.found, 1):
+        cited = [str(trial.number) for trial in report.trials if trial.plan.cites_number(number)]
+        downloads = "" if one.downloads is None else f"{one.downloads:,}"
+        cells = (f"R{number}", one.says, one.title, downloads, one.url, one.revision)
+        rows.append([*map(inert, cells), ", ".join(cited)])
+    head = ["", "what, licence, size", "title", "downloads", "where", "revision", "cited by trial"]
+    ends = "Nothing was downloaded. To train on a data set, fetch it at its revision and give its rows with --dataset."
+    return [f"## What was looked up\n\n{bullets(asked)}\n\n" + (f"{table(head, rows)}\n\n" if rows else "") + ends]
+
+
+def inert(text: str) -> str:
+    """Foreign text as Markdown that is shown as it is: no link, no picture, no tag of it works."""
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>!#~" else letter for letter in text)
 
 
 def lineage_table(report: RunReport) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -65,9 +66,11 @@ class Server:
         threads: int | None = None,
         kv_cache_gib: int = 2,
         start_seconds: float = 900.0,
+        starting: Callable[[], None] = lambda: None,
     ) -> None:
         """Nothing starts yet. `folder` takes request, log and the count of starts; `start_seconds` limits a start (a
-        first one compiles Python's bytecode); `threads` None takes all cores."""
+        first one compiles Python's bytecode); `threads` None takes all cores; `starting` is called as a start begins,
+        so that somebody can be told what takes a minute."""
         self.engine = engine
         self.model = model
         self.folder = folder
@@ -76,6 +79,7 @@ class Server:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.kv_cache_gib = kv_cache_gib
         self.start_seconds = start_seconds
+        self.starting = starting
         self.loaded: Path | None = None
         """Folder of the weights that answer now; None while nothing is up, and after a swap that failed."""
         self._loaded: str | None = None
@@ -105,6 +109,7 @@ class Server:
         if self.alive():
             return
         self.close()
+        self.starting()
         began = time.monotonic()
         self._place = SocketFolder()
         request = self._request(self._place.socket)

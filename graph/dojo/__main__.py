@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graph.dojo.grid import METHODS, TASKS, Wishes
+from graph.dojo.grid import METHODS, TASKS, USUAL, Wishes
 from graph.options import Parser
 from graph.run import guarded
 from graph.settings import SMALLEST_BUDGET_SECONDS
@@ -57,7 +57,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Wishes:
     add = parser.add_argument
     add("--tasks", nargs="+", metavar="NAME", default=list(TASKS), help=f"default: {' '.join(TASKS)}")
     add("--seeds", nargs="+", metavar="N", type=whole, default=[0], help="default 0")
-    add("--methods", nargs="+", metavar="NAME", default=list(METHODS), help=f"default: {' '.join(METHODS)}")
+    known = f"{', '.join(METHODS)}; default: {' '.join(USUAL)}"
+    add("--methods", nargs="+", metavar="NAME", default=list(USUAL), help=known)
     add("--budget", metavar="10m", type=duration, default=BUDGET_SECONDS, help="wall clock of a cell (default 10m)")
     add("--max-trials", metavar="N", type=positive, help="at most N trials a cell (default: the clock decides)")
     add("--folder", metavar="DIR", default="runs/dojo", help="the folder that holds the runs (default runs/dojo)")

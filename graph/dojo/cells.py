@@ -15,7 +15,7 @@ from graph.dojo.grid import METHODS, Cell, Method, place
 from graph.values import EMBEDDED_MODEL, in_words
 from memory.errors import InputError, ServerError, TrialError
 from memory.layout import RunFolder, disk, read_record, read_rows, write_record
-from memory.records import Budget, Outcome, Record, Score, Task, Trial
+from memory.records import Budget, Outcome, Planning, Record, Score, Strategy, Task, Trial
 from nodes.deps import Propose
 from tools import benchmarks
 from tools.benchmarks.splits import Manifest, manifest_path
@@ -27,8 +27,12 @@ PROPOSERS: Mapping[Method, Propose] = {
     "default_sft": default_fine_tune.propose,
     "random_search": random_search.propose,
     "search": search.propose,
+    "best_first": search.propose,
+    "mcts": search.propose,
 }
 """Who plans, by method."""
+STRATEGIES: Mapping[Method, Strategy] = {"search": "greedy", "best_first": "best-first", "mcts": "mcts"}
+"""How search chooses the trial to grow from, by method."""
 FAILED = "failed.json"
 """In the run's folder."""
 
@@ -123,6 +127,7 @@ def task_of(cell: Cell, budget: Budget) -> Task:
         higher_is_better=benchmark.higher_is_better,
         budget=budget,
         seed=cell.seed,
+        planning=Planning(search=STRATEGIES.get(cell.method, "greedy"), recall=False),
     )
 
 
@@ -210,7 +215,7 @@ def shown(score: Score, folder: RunFolder) -> Shown:
 
 def hash_of_proposers() -> str:
     """Hash over the source files of all proposers."""
-    files = sorted(Path(search.__file__).parent.glob("*.py"))
+    files = sorted(Path(search.__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -19,9 +19,12 @@ TASKS = (
     "spell_backward",
 )
 """Chosen before any result was seen: closed and open answers, words and numbers, short and long."""
-Method = Literal["default_sft", "random_search", "search"]
-"""Who plans in a cell; nothing else differs between the cells of one task and seed."""
+Method = Literal["default_sft", "random_search", "search", "best_first", "mcts"]
+"""Who plans in a cell; nothing else differs between the cells of one task and seed. The last three are the strategies
+of the search proposer: greedy, best-first and tree search."""
 METHODS: tuple[Method, ...] = get_args(Method)
+USUAL: tuple[Method, ...] = METHODS[:3]
+"""What is compared unless other methods are named."""
 
 
 class Cell(Record):

@@ -9,7 +9,7 @@ from math import sqrt
 from statistics import fmean, variance
 
 from graph.dojo.cells import Measured, Shown
-from graph.dojo.grid import METHODS, place
+from graph.dojo.grid import METHODS, USUAL, place
 from memory.errors import InputError
 from memory.records import Comparison, Record
 from tools.report import SIGNIFICANT
@@ -18,7 +18,7 @@ from tools.statistics import paired
 BASES = ("base0", "base_few")
 OURS = "search"
 COLUMNS = (*BASES, *METHODS)
-"""The columns of the table, in this order."""
+"""All columns that a table may have, in this order."""
 OVERRUN = 1.05
 """Part of the budget from which a cell is said to have overrun it."""
 
@@ -79,6 +79,12 @@ class Pooled:
     value: float
     n: int
     stderr: float
+
+
+def columns_of(blocks: Iterable[Block]) -> tuple[str, ...]:
+    """The columns of a table: the usual ones, and further methods that have a cell."""
+    measured = {column for block in blocks for column in block.entries}
+    return tuple(column for column in COLUMNS if column in (*BASES, *USUAL) or column in measured)
 
 
 # --- cells side by side ---------------------------------------------------------------------------------------------

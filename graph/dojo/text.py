@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from graph.dojo.cells import Failed
-from graph.dojo.grid import METHODS, TASKS, Cell
+from graph.dojo.grid import METHODS, TASKS, USUAL, Cell
 from graph.dojo.table import (
     BASES,
     COLUMNS,
@@ -17,6 +17,7 @@ from graph.dojo.table import (
     against,
     best,
     better_base,
+    columns_of,
     pooled,
     turned,
     won,
@@ -40,12 +41,15 @@ differs. Once a trial is accepted, the one that rose highest on validation is ha
 rate 2e-4, cosine, batch 8, 3 epochs), cut to the time by epochs first, then rows.
 - `random_search`: two or three independent draws from the search proposer's own space, with equal shares of the time; \
 more where they leave some over.
-- `search`: Tunewright's proposer without a language model.
+- `search`: Tunewright's proposer without a language model, growing from the best trial (`--search greedy`).
 - A value is the metric on the sealed test, ± its standard error over items. The test was opened once in each cell.
 - A method without an accepted trial hands over the untouched model, with the prompt that did better on validation, so \
 its value is that row's.
 - p-values are two-sided and paired over the same test items (exact McNemar for right-or-wrong items, else bootstrap); \
 none is corrected for the number of comparisons."""
+STRATEGIES_RULE = """
+- `best_first` and `mcts` are the same proposer, which grows from the trial with the highest score plus error, or \
+searches the tree of trials by upper confidence bounds."""
 SEEDS_RULE = """
 - Several seeds: each draws its own splits. The pooled value is the mean over seeds; its standard error over items and \
 seeds is sqrt(max(v, w) / k), with v the variance of the k values and w the mean of their squared standard errors over \
@@ -80,7 +84,7 @@ def markdown(blocks: Sequence[Block], failed: Sequence[Failed], missing: Sequenc
         "# The dojo: methods at one wall-clock budget",
         headline(blocks),
         f"```sh\n{command(blocks)}\n```",
-        "## Rules\n\n" + RULES + (SEEDS_RULE if several else ""),
+        "## Rules\n\n" + RULES + (STRATEGIES_RULE if strategies(blocks) else "") + (SEEDS_RULE if several else ""),
         "## Sealed test\n\n" + values_table(rows),
         "## Ours against the others\n\n" + p_table(rows),
         "## Aims\n\n" + bullets(aim_line(aim) for aim in aims(blocks)),
@@ -111,6 +115,11 @@ def headline(blocks: Sequence[Block]) -> str:
     )
 
 
+def strategies(blocks: Iterable[Block]) -> tuple[str, ...]:
+    """The measured methods beyond the usual ones: other strategies of the search proposer."""
+    return tuple(column for column in columns_of(blocks) if column not in (*BASES, *USUAL))
+
+
 def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
@@ -121,6 +130,7 @@ def command(blocks: Sequence[Block]) -> str:
     budget = blocks[0].cells[0].budget
     argv = ["python", "-m", "graph.dojo", "--budget", in_words(budget.seconds), "--seeds", *map(str, seeds)]
     argv += ["--max-trials", str(budget.max_trials)] if budget.max_trials else []
+    argv += ["--methods", *USUAL, *strategies(blocks)] if strategies(blocks) else []
     return shlex.join(argv if set(tasks) == set(TASKS) else [*argv, "--tasks", *tasks])
 
 
@@ -134,24 +144,26 @@ def label(group: Group) -> str:
 
 def values_table(groups: Sequence[Group]) -> str:
     """Values with their error bars; the best of each row in bold."""
-    rows = []
+    rows, columns = [], columns_of(block for group in groups for block in group)
     for group in groups:
         winners, cells = best(group), []
-        for column in COLUMNS:
+        for column in columns:
             found = pooled(group, column)
             text = "missing" if found is None else f"{found.value:.3f} ± {found.stderr:.3f}"
             cells.append(f"**{text}**" if column in winners else text)
         first = pooled(group, BASES[0])
         rows.append([label(group), *cells, str(first.n if first else 0)])
-    return table(["task", *COLUMNS, "n"], rows)
+    return table(["task", *columns, "n"], rows)
 
 
 def p_table(groups: Sequence[Group]) -> str:
     """Differences of ours, with intervals and p-values; gains that are told from noise in bold."""
-    return table(
-        ["search minus", *RIVALS],
-        [[label(group), *(compared(one) for one in comparisons(group))] for group in groups],
-    )
+    others = strategies(block for group in groups for block in group)
+    rows = []
+    for group in groups:
+        found = [*comparisons(group), *(against(group, OURS, other) for other in others)]
+        rows.append([label(group), *(compared(one) for one in found)])
+    return table(["search minus", *RIVALS, *others], rows)
 
 
 def comparisons(group: Group) -> list[Comparison | None]:
@@ -202,11 +214,12 @@ def aims(blocks: Sequence[Block]) -> list[Aim]:
         return tell
 
     def highest(group: Group) -> bool | None:
-        whole = all(turned(group, column) is not None for column in COLUMNS)
-        return best(group) == {OURS} if whole else None
+        values = {column: turned(group, column) for column in (*BASES, *USUAL)}
+        known = [value for value in values.values() if value is not None]
+        return None if len(known) < len(values) else known.count(max(known)) == 1 and values[OURS] == max(known)
 
     told: list[tuple[str, Callable[[Group], bool | None], int | None]] = [
-        ("ours is above every other column", highest, 5),
+        ("ours is above both base rows and both references", highest, 5),
         ("ours is significantly (p < 0.05) above the better base row", significant(0), 6),
         ("ours is significantly above one default fine-tune", significant(1), 4),
         ("ours is significantly above random search", significant(2), None),

@@ -15,7 +15,9 @@ from graph.values import in_words
 from memory.records import Plan, Score, Trial
 from memory.state import trials_left, winner
 from tools import report
-from tools.report_text import changed
+from tools.causes.text import blame_lines
+from tools.lessons import distilled
+from tools.plan_text import changed, recipe
 
 Match = re.Match[str]
 Answer = Callable[[Reading, Match], str]
@@ -48,6 +50,8 @@ def why(reading: Reading, found: Match) -> str:
         )
     if trial.errors:
         lines.append("Its errors: " + ", ".join(f"{each.count} {plain(each.name)}" for each in trial.errors) + ".")
+    if trial.blame is not None:
+        lines += map(plain, blame_lines(trial.blame))
     lessons = [lesson for lesson in reading.state.get("lessons", []) if lesson.trials[-1:] == (trial.number,)]
     lines += [f"Learned: {plain(lesson.text)} ({plain(lesson.evidence)})." for lesson in lessons]
     return "\n\n".join(line for line in lines if line)
@@ -96,18 +100,13 @@ def what_changed(reading: Reading, found: Match) -> str:
     if plan is None:
         return str(_trial(reading, number))
     grown = f"trial {plan.parent}" if plan.parent else "the base model"
-    what = (
-        f"{plain(plan.change.factor)}: {plain(plan.change.before)} → {plain(plan.change.after)}" if plan.change else ""
-    )
-    line = f"**Trial {number}** grows from {grown}. " + (f"It changes {what}." if what else "It is a first recipe.")
-    recipe = plan.training
+    what = f"It changes {plain(changed(plan))}." if plan.change else "It is a first recipe."
     return "\n\n".join(
         [
-            line,
+            f"**Trial {number}** grows from {grown}. {what}",
             f"Diagnosis: {plain(plan.diagnosis)}",
             f"Hypothesis: {plain(plan.hypothesis)} Expected gain {plan.expected_gain:+.3f}.",
-            f"Recipe: {recipe.approach}, learning rate {recipe.learning_rate:g}, {recipe.epochs:g} epochs, batch "
-            f"{recipe.batch_size}, rank {recipe.lora_rank}, {_rows(plan)}.",
+            f"Recipe: {plain(recipe(plan))}.",
         ]
     )
 
@@ -128,7 +127,7 @@ def now(reading: Reading, found: Match) -> str:
         words += f" It said last: {plain(reading.said)}"
     plan = reading.state.get("plan")
     if plan is not None:
-        words += f"\n\nThe plan: {plain(plan.hypothesis)} ({plain(changed_words(plan))})"
+        words += f"\n\nThe plan: {plain(plan.hypothesis)} ({plain(changed(plan))})"
     return words
 
 
@@ -138,7 +137,7 @@ def trials(reading: Reading, found: Match) -> str:
     if not ended:
         return "No trial has ended yet."
     return "\n".join(
-        f"- trial {trial.number}: {plain(changed(trial))}, "
+        f"- trial {trial.number}: {plain(changed(trial.plan))}, "
         + (f"{trial.score.value:.3f} ± {trial.score.stderr:.3f}, " if trial.score else "")
         + f"**{trial.decision}**"
         for trial in ended
@@ -147,8 +146,8 @@ def trials(reading: Reading, found: Match) -> str:
 
 def lessons(reading: Reading, found: Match) -> str:
     """What was learned."""
-    learned = reading.state.get("lessons", [])
-    return "\n".join(f"- {plain(one.text)} ({plain(one.evidence)})" for one in learned) or "Nothing was learned yet."
+    learned = distilled(reading.state.get("lessons", []))
+    return "\n".join(f"- {plain(one.says)}" for one in learned) or "Nothing was learned yet."
 
 
 def ending(reading: Reading, found: Match) -> str:
@@ -173,12 +172,6 @@ QUESTIONS: tuple[tuple[str, Answer], ...] = (
     (r"\bwhat\b.*\b(?:doing|happen|work|now|plan|going on)\b|^status\??$|\bwhere are (?:you|we)\b", now),
 )
 """What a question has in it, in order, and who answers it."""
-
-
-def changed_words(plan: Plan) -> str:
-    """The one factor that a plan changes."""
-    change = plan.change
-    return f"{change.factor} {change.before} → {change.after}" if change else "a first recipe"
 
 
 def _trial(reading: Reading, number: int) -> Trial | str:
@@ -213,10 +206,6 @@ def _score(score: Score) -> str:
     shots = f"{score.shots}-shot" if score.shots else "zero-shot"
     interval = f"[{score.ci_low:.3f}, {score.ci_high:.3f}]"
     return f"{score.metric} {score.value:.3f} ± {score.stderr:.3f} {interval} (n={score.n}, {shots})"
-
-
-def _rows(plan: Plan) -> str:
-    return f"{plan.data.rows} rows" if plan.data.rows else "all rows"
 
 
 def _count(number: int, what: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from typing import Any, NamedTuple
 
@@ -25,13 +24,6 @@ LONGEST = 2000
 """Characters of a sentence."""
 ASKING = re.compile(r"^\s*(why|what|which|how|who|when|where|is|are|did|does|show|list)\b|\?\s*$", re.IGNORECASE)
 RESUME = re.compile(r"^\s*(please\s+)?(resume|go on|continue|carry on)\W*$", re.IGNORECASE)
-
-
-class Offer(NamedTuple):
-    """A run that was proposed and waits for its start; the token starts one run, however often it is used."""
-
-    token: str
-    request: Request
 
 
 class Shown(NamedTuple):
@@ -82,19 +74,17 @@ def layout(shell: Shell) -> None:
 
     def say(text: str, run: str | None, before: tuple[Exchange, ...], seen: Shown) -> list[Any]:
         heard = hear(shell.place, shell.place.read(run) if run else None, text, seen.asked)
-        made = Offer(secrets.token_hex(8), heard.request) if heard.request else None
-        token = made.token if made else ""
-        said = (*before, Exchange(run or "", time.time(), text[:LONGEST], heard.answer, token))
-        return [said, made, gr.update(visible=made is not None), *follow(run, said, NOTHING)]
+        said = (*before, Exchange(run or "", time.time(), text[:LONGEST], heard.answer, heard.request))
+        return [said, heard.request, gr.update(visible=heard.request is not None), *follow(run, said, NOTHING)]
 
     def follow(run: str | None, said: tuple[Exchange, ...], seen: Shown) -> list[Any]:
         return drawn(shell.place.chosen(run), said, seen)
 
-    def begin(made: Offer | None, said: tuple[Exchange, ...]) -> list[Any]:
-        if made is None:
+    def begin(request: Request | None, said: tuple[Exchange, ...]) -> list[Any]:
+        if request is None:
             raise InputError("there is nothing to start", "Ask for a run first.")
-        run = shell.place.start_once(made.token, made.request.task).id
-        moved = tuple(each._replace(run=run) if each.token == made.token else each for each in said)
+        run = shell.place.start(request.task).id
+        moved = tuple(each._replace(run=run) if each.request == request else each for each in said)
         return [gr.update(choices=shell.place.ids(), value=run), gr.update(visible=False), moved]
 
     outcome = [here, offer, offered, *view]

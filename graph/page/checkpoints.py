@@ -25,8 +25,9 @@ from memory.errors import RunBusyError
 from memory.events import Event
 from memory.layout import RunFolder, read_record
 from memory.origin import Origin
-from memory.records import Plan, Select, Task, TrainingRecipe
+from memory.records import Plan, Planning, Record, Select, Task, TrainingRecipe
 from memory.state import State
+from tools.lessons import distilled
 from tools.report_text import bullets
 
 HEAD = ("When", "What happened", "Node", "Next", "Checkpoint")
@@ -116,8 +117,8 @@ def in_full(state: State, entry: Entry) -> str:
     parts = [stood, bullets(changes(State(), state))]
     if plan is not None:
         parts += [f"**Trial {plan.number}, in progress**", bullets(plan_lines(plan))]
-    if lessons := state.get("lessons"):
-        parts += ["**Lessons**", bullets(f"{lesson.text} ({lesson.evidence})" for lesson in lessons)]
+    if lessons := distilled(state.get("lessons", [])):
+        parts += ["**Lessons**", bullets(lesson.says for lesson in lessons)]
     return document("\n\n".join(parts))
 
 
@@ -143,7 +144,8 @@ def values(state: State, entry: Entry) -> dict[str, str]:
 
 def allowed(key: str) -> tuple[str, ...] | None:
     """The values of a key that has a closed list of them; None for any other."""
-    record = Task if "." not in key else Select if key == "plan.balance" else TrainingRecipe
+    records: dict[str, type[Record]] = {"plan.balance": Select, "search": Planning}
+    record = records.get(key, TrainingRecipe if "." in key else Task)
     field = record.model_fields.get(key.removeprefix("plan."))
     listed = get_args(field.annotation) if field else ()
     return listed if listed and all(isinstance(value, str) for value in listed) else None

@@ -14,12 +14,13 @@ from gradio.components.chatbot import MessageDict
 
 from graph.page import answers
 from graph.page.reading import Reading
-from graph.page.request import begun
+from graph.page.request import Request, begun
 from graph.page.safe_text import plain
 from graph.values import in_words
 from graph.wishes import CAN_BE_SAID
 from memory.records import Question
 from memory.state import winner
+from tools.plan_text import changed, recipe
 
 MESSAGES = 80
 """In the chat; what is older stands in the run view."""
@@ -46,8 +47,8 @@ class Exchange(NamedTuple):
     said: str
     answer: str
     """Markdown."""
-    token: str = ""
-    """Of a run that was offered for it; the exchange moves into that run's chat when it starts."""
+    request: Request | None = None
+    """The run that was offered for it; the exchange moves into that run's chat when it starts."""
 
 
 def welcome() -> str:
@@ -97,16 +98,14 @@ def happened(reading: Reading, known: set[str]) -> list[tuple[float, MessageDict
 
 def question_text(asked: Question) -> str:
     """What a run asks, with all that is needed to answer."""
-    plan, training = asked.plan, asked.plan.training
-    rows = asked.rows or plan.data.rows
+    plan = asked.plan
     predicted = f", {in_words(asked.training_seconds)} of training" if asked.training_seconds is not None else ""
     before = {"plan": "its data are made", "data": "its data are validated", "train": "it is trained"}[asked.place]
     return (
         f"**May trial {plan.number} go on?** You are asked before {before}.\n\n"
         f"- why: {plain(plan.diagnosis)}\n- expects: {plain(plan.hypothesis)} ({plan.expected_gain:+.3f})\n"
-        f"- changes: {plain(answers.changed_words(plan))}\n"
-        f"- recipe: {training.approach}, learning rate {training.learning_rate:g}, {training.epochs:g} epochs, "
-        f"{'all' if rows is None else rows} rows\n"
+        f"- changes: {plain(changed(plan))}\n"
+        f"- recipe: {plain(recipe(plan, asked.rows))}\n"
         f"- costs: about {in_words(plan.predicted_seconds)}{predicted}; {in_words(asked.seconds_left)} of the budget "
         "are left\n\nApprove, decline, or say what should change: no, use fewer epochs."
     )

@@ -6,25 +6,24 @@ What is uploaded is parsed and never executed: a metric that is a Python file is
 from __future__ import annotations
 
 import shutil
-import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 
 from graph.arguments import parse
 from graph.page.safe_text import block, html_table, paragraph
 from graph.page.uploads import Uploads, rows
-from graph.runs import all_runs
 from graph.values import EMBEDDED_MODEL
 from memory.errors import InputError
-from memory.layout import disk, made, read_record, write_text
+from memory.layout import disk, made, write_text
 from memory.records import OwnTask, Record, Task
 from tools import metrics
 from tools.base_models import HUB_ID
 from tools.benchmarks import BENCHMARKS
-from tools.benchmarks.benchmark import Item
+from tools.benchmarks.benchmark import Item, Split
 from tools.lengths import tokens_of
 from tools.own_task import guess
 from tools.own_task.guess import Guess
@@ -38,8 +37,6 @@ SOURCE = "the form"
 """What messages call the task file that is not written yet."""
 KINDS = tuple(kind for kind in METRICS if kind != "python")
 """Metrics that can be chosen on the page."""
-JUST_NOW = 60.0
-"""Seconds in which the same task is not started again."""
 
 
 class Form(Record):
@@ -177,19 +174,12 @@ def task_to_start(runs: Path, name: str, base_model: str, budget: str, trials: s
     return parse(argv, {}).task()
 
 
-def refuse_twice(runs: Path, task: Task) -> None:
-    """Raises InputError where the newest run does the same and has only just begun: a second click is no second run."""
-    for folder in all_runs(runs)[-1:]:
-        if time.time() - folder.task.stat().st_mtime < JUST_NOW and read_record(folder.task, Task) == task:
-            raise InputError(f"run {folder.id} of this task has just been started", "Watch it, or wait a moment.")
-
-
 # --- what is shown --------------------------------------------------------------------------------------------------
 
 
 def sizes(looked: Looked) -> str:
     """The splits and what was found, as HTML."""
-    parts = ", ".join(f"{len(items):,} {split}" for split, items in looked.splits.items.items())
+    parts = ", ".join(f"{len(looked.splits.items[split]):,} {split}" for split in get_args(Split))
     golds = f"All {looked.splits.findings.usable:,} golds get the full mark by {looked.task.metric.kind}."
     room = f"Answers may have {looked.task.max_new_tokens} tokens."
     found = [[one.kind, f"{one.rows:,}", f"{one.left_out:,}", one.says] for one in looked.splits.findings.found]

@@ -9,6 +9,7 @@ import gradio as gr
 
 from graph.page import downloads, samples, trial_parts
 from graph.page.place import Place
+from graph.page.reading import Reading
 from graph.page.samples import ANY, KINDS, TURNS
 from graph.page.shell import Shell, listen
 from graph.page.trial_parts import LOGS
@@ -46,6 +47,8 @@ def trials(shell: Shell, seen: gr.State) -> None:
     place = shell.place
     number = gr.Dropdown(choices=[], label="Trial", elem_id="trial")
     about = gr.Markdown()
+    with gr.Accordion("What its change did, and what is still wrong", open=False):
+        why = gr.HTML()
     with gr.Accordion("Checks before the training", open=False):
         checks = gr.HTML()
     with gr.Accordion("Where the training rows come from, and what was left out", open=False):
@@ -60,8 +63,9 @@ def trials(shell: Shell, seen: gr.State) -> None:
         again = gr.Button("Read it again", size="sm")
         log = gr.Textbox(label="Its end", lines=12, max_lines=24, interactive=False)
     one = [shell.run, number]
-    listen([seen.change], partial(trials_of, place), one, [number])
+    listen([seen.change], partial(trials_of, place), [seen, number], [number])
     listen([seen.change, number.change], partial(trial, place), one, [about, checks, provenance])
+    listen([seen.change, number.change], partial(why_of, place), one, [why])
     listen([number.change, words.submit, page.change], partial(rows_of, place), [*one, words, page], [where, rows])
     listen([seen.change, number.change, name.change, again.click], partial(log_of, place), [*one, name], [log])
 
@@ -80,7 +84,7 @@ def outputs(shell: Shell, seen: gr.State) -> None:
     with gr.Accordion("Kinds of errors", open=False):
         errors = gr.HTML()
     models = [shell.run, first, second]
-    listen([seen.change], partial(models_of, shell.place), models, [first, second])
+    listen([seen.change], partial(models_of, shell.place), [seen, first, second], [first, second])
     listen(
         [first.change, second.change, turn.change, kind.change, words.submit, page.change],
         partial(compared, shell.place), [*models, turn, kind, words, page], [where, cards, errors], progress="minimal",
@@ -93,7 +97,7 @@ def files(shell: Shell, seen: gr.State) -> None:
     take = gr.Button("Get it ready")
     file = gr.File(label="Ready", interactive=False, visible=False)
     report = gr.Markdown()
-    listen([seen.change], partial(files_of, shell.place), [shell.run], [name, file, report])
+    listen([seen.change], partial(files_of, shell.place), [seen], [name, file, report])
     listen([take.click], partial(taken, shell.place), [shell.run, name], [file], progress="minimal", limit=1)
 
 
@@ -110,9 +114,9 @@ def looked(place: Place, run: str | None, tab: str, before: Stamp | None) -> Any
     return gr.skip() if now == before else now
 
 
-def trials_of(place: Place, run: str | None, chosen: int | None) -> Any:
+def trials_of(place: Place, seen: Stamp | None, chosen: int | None) -> Any:
     """The trials to choose from; the newest one at first."""
-    reading = place.chosen(run)
+    reading = _looked_at(place, seen)
     choices = trial_parts.choices(reading.state) if reading else []
     known = [value for _, value in choices]
     return gr.update(choices=choices, value=chosen if chosen in known else next(iter(known), None))
@@ -125,6 +129,12 @@ def trial(place: Place, run: str | None, chosen: int | None) -> tuple[str, str, 
         return NOTHING, "", ""
     part = trial_parts.parts(reading.state, chosen)
     return trial_parts.about(part), trial_parts.checks(part), trial_parts.provenance(part)
+
+
+def why_of(place: Place, run: str | None, chosen: int | None) -> str:
+    """What the trial's change did, and what is still wrong."""
+    reading = place.chosen(run)
+    return "" if reading is None or chosen is None else trial_parts.why(reading.folder, reading.state, chosen)
 
 
 def rows_of(
@@ -147,9 +157,9 @@ def log_of(place: Place, run: str | None, chosen: int | None, name: str) -> str:
     return trial_parts.log(reading.folder, trial_parts.parts(reading.state, chosen), name)
 
 
-def models_of(place: Place, run: str | None, first: str | None, second: str | None) -> tuple[Any, ...]:
+def models_of(place: Place, seen: Stamp | None, first: str | None, second: str | None) -> tuple[Any, ...]:
     """The models to choose from; the untouched one and the newest trial at first."""
-    reading = place.chosen(run)
+    reading = _looked_at(place, seen)
     names = list(samples.models(reading.state)) if reading else []
     usual = samples.usual(names) or (None, None)
     return tuple(
@@ -173,9 +183,9 @@ def compared(
     return says, samples.html(found, both, first, second), samples.errors_html(both, first, second)
 
 
-def files_of(place: Place, run: str | None) -> tuple[Any, ...]:
+def files_of(place: Place, seen: Stamp | None) -> tuple[Any, ...]:
     """What can be taken away, and the report."""
-    reading = place.chosen(run)
+    reading = _looked_at(place, seen)
     names = list(downloads.offered(reading.folder, reading.state)) if reading else []
     report = downloads.report(reading.folder) if reading else ""
     return gr.update(choices=names, value=next(iter(names), None)), gr.update(visible=False), report
@@ -185,6 +195,11 @@ def taken(place: Place, run: str | None, name: str | None) -> Any:
     """A file, ready to be taken."""
     path = downloads.take(place, place.folder(run), place.read(run).state, name or "")
     return gr.update(value=path, visible=True)
+
+
+def _looked_at(place: Place, seen: Stamp | None) -> Reading | None:
+    """The run that somebody looks into; None before, when Gradio tells of the first state as of a change."""
+    return place.chosen(seen[0]) if seen else None
 
 
 def _search(label: str) -> tuple[gr.Textbox, gr.Number]:

@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from graph import background
 from graph.page import draft, uploads
 from graph.page.draft import KINDS, Form
 from graph.page.place import Place
@@ -90,8 +89,7 @@ def offered(place: Place, chosen: str | None) -> Any:
 def begun(place: Place, name: str | None, base_model: str, budget: str, trials: str) -> Any:
     """A new run of a saved task, which is chosen."""
     task = draft.task_to_start(place.runs, name or "", base_model or "", budget or "", trials or "")
-    draft.refuse_twice(place.runs, task)
-    folder = background.start(task, place.runs, place.launch)
+    folder = place.start(task)
     gr.Info(f"Run {folder.id} starts.")
     return gr.update(choices=place.ids(), value=folder.id)
 

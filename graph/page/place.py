@@ -14,9 +14,10 @@ from graph.page.reading import Reading, Readings
 from graph.runs import all_runs
 from graph.workshop import Equip, workshop
 from memory.errors import InputError
-from memory.layout import RunFolder, disk, link_or_copy
+from memory.layout import RunFolder, disk, link_or_copy, read_record
 from memory.records import Task
 
+JUST_NOW_SECONDS = 60.0
 News = tuple[str, bool, tuple[int, ...]]
 """A run's id, whether a process holds it, and sizes and times of what is written about it."""
 
@@ -37,8 +38,6 @@ class Place:
     """Makes engines and model for what the page does itself: trying a tuned model."""
     readings: Readings = field(default_factory=Readings)
     """The runs that are watched."""
-    starts: dict[str, RunFolder] = field(default_factory=dict)
-    """The runs that were started here, by the token of their offer."""
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def ids(self) -> list[str]:
@@ -70,13 +69,15 @@ class Place:
         itself. Raises StorageError."""
         return self.read(run) if run in self.ids() else None
 
-    def start_once(self, token: str, task: Task) -> RunFolder:
-        """Begin a run in a process of its own; the same token, however often it comes, begins the same run. Raises
-        StorageError."""
+    def start(self, task: Task) -> RunFolder:
+        """Begin a run in a process of its own. Where the newest run has the same task and has only just begun, it is
+        that one: a second click is no second run. Raises StorageError."""
         with self.turn:
-            if token not in self.starts:
-                self.starts[token] = start(task, self.runs, self.launch)
-            return self.starts[token]
+            for newest in all_runs(self.runs)[-1:]:
+                age = time.time() - newest.task.stat().st_mtime
+                if age < JUST_NOW_SECONDS and read_record(newest.task, Task) == task:
+                    return newest
+            return start(task, self.runs, self.launch)
 
     def hand_out(self, folder: RunFolder, path: Path) -> str:
         """A copy of a run's file that may be served, by its own name. Raises InputError for the database, whose lock is

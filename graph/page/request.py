@@ -6,18 +6,19 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import median
 
 from graph.arguments import parse
+from graph.page.draft import saved
 from graph.page.safe_text import plain, table
-from graph.runs import all_runs
 from graph.values import EMBEDDED_MODEL, in_words, near
-from memory.errors import InputError, StorageError
-from memory.layout import read_record
+from memory.errors import InputError
 from memory.records import Task
 from tools import benchmarks
 from tools.base_models import HUB_ID
+from tools.earlier_runs import reports
 from tools.engines import environments
 from tools.report import RunReport
 
@@ -55,7 +56,7 @@ def understood(text: str, runs: Path) -> Request | None:
     if not ASKS.search(words) or re.match(r"\s*(why|what|which|how|who|when|is|are|did|does)\b", words):
         return None
     rest = words
-    argv = ["--benchmark", _benchmark(words), "--base-model", _model(text), "--run-dir", str(runs)]
+    argv = [*_measured_by(words, runs), "--base-model", _model(text), "--run-dir", str(runs)]
     for phrase, duration in IN_WORDS.items():
         rest = rest.replace(phrase, duration)
     seconds = sum(float(number) * unit for pattern, unit in UNITS for number in pattern.findall(rest))
@@ -68,19 +69,25 @@ def understood(text: str, runs: Path) -> Request | None:
     return Request(tuple(argv), parse(argv, {}).task())
 
 
-def _benchmark(words: str) -> str:
-    """The longest name of a benchmark that stands in the sentence; spaces and hyphens count as underscores."""
-    text = re.sub(r"[\s_-]+", "_", words)
-    named = [name for name in benchmarks.BENCHMARKS if re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text)]
+def _measured_by(words: str, runs: Path) -> tuple[str, str]:
+    """The option for the benchmark, or saved task of one's own, with the longest name that stands in the sentence;
+    spaces and hyphens count as underscores. Raises InputError."""
+    own = saved(runs)
+    names = [*own, *benchmarks.BENCHMARKS]
+    text = _joined(words)
+    named = [name for name in names if re.search(rf"(?<![a-z]){re.escape(_joined(name.lower()))}(?![a-z])", text)]
     if named:
-        return max(named, key=len)
-    known = ", ".join(benchmarks.BENCHMARKS)
+        name = max(named, key=len)
+        return ("--task", str(own[name])) if name in own else ("--benchmark", name)
+    known = ", ".join(names)
     found = re.search(r"\b(?:on|at|for)\s+([a-z][\w-]*)", words)
     if found is None:
         raise InputError("the sentence names no benchmark", f"Name one of: {known}.")
-    raise InputError(
-        f"there is no benchmark {found.group(1)}", near(found.group(1), benchmarks.BENCHMARKS, f"Name one of: {known}.")
-    )
+    raise InputError(f"there is no benchmark {found.group(1)}", near(found.group(1), names, f"Name one of: {known}."))
+
+
+def _joined(words: str) -> str:
+    return re.sub(r"[\s_-]+", "_", words)
 
 
 def _model(text: str) -> str:
@@ -109,24 +116,11 @@ def proposal(request: Request, runs: Path, cache: Path) -> str:
         ("trials", f"at most {task.budget.max_trials}" if task.budget.max_trials else "as many as the budget allows"),
         ("rows a trial", f"at most {task.sample_cap}" if task.sample_cap else "the planner decides"),
         ("asks you", "never" if task.approve == "never" else f"before each {task.approve}"),
-        ("will fit", fits(task, reports(runs))),
+        ("will fit", fits(task, [*islice(reports(runs), REPORTS)])),
         ("set up first", first_set_up(task.base_model, cache)),
     ]
     same = shlex.join(["python", "-m", "graph.run", *request.argv])
     return f"This is what I understood:\n\n{table(['', ''], rows)}\n\nThe same in a terminal: `{same}`"
-
-
-def reports(runs: Path) -> list[RunReport]:
-    """The reports of the last finished runs that can be read."""
-    found: list[RunReport] = []
-    for folder in reversed(all_runs(runs)):
-        path = folder.root / "report.json"
-        if path.exists() and len(found) < REPORTS:
-            try:
-                found.append(read_record(path, RunReport))
-            except StorageError:
-                continue  # of another release
-    return found
 
 
 def fits(task: Task, earlier: Sequence[RunReport]) -> str:

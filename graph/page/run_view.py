@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import gradio as gr
 
 from graph.live import progress_words
-from graph.page.answers import changed_words
 from graph.page.reading import Reading, Status
-from graph.page.safe_text import element, plain
+from graph.page.safe_text import element, plain, table
 from graph.page.shell import Shell, listen
 from graph.values import in_words
-from memory.records import NodeName, Trial
+from memory.records import NodeName, SealedTest, Trial
 from tools import charts
-from tools.report_text import changed
+from tools.plan_text import changed
+from tools.report import judge
+from tools.report_text import figure
 
+NAME = "Run"
+"""Of the tab."""
 LINES = 60
 """Of the log."""
 MARKS: dict[Status, str] = {
@@ -39,11 +43,13 @@ class Part(NamedTuple):
     key: Callable[[Reading], Hashable]
     """Differs whenever `show` would."""
     show: Callable[[Reading], Any]
+    nothing: Any = None
+    """Stands there where no run is chosen."""
 
 
 def layout(shell: Shell) -> None:
-    """Build the tab."""
-    now = gr.HTML(elem_id="now")
+    """Build the tab. It is drawn while somebody looks: charts take the longest of all that a page has to do."""
+    now = gr.HTML(NOTHING, elem_id="now")
     nodes = gr.HTML(elem_id="nodes")
     with gr.Row():
         plan = gr.Markdown(label="Plan", min_width=320, elem_id="plan")
@@ -57,28 +63,28 @@ def layout(shell: Shell) -> None:
         column_widths=[60, 180, 120, 130, 120, 90, 80, 80, 320],
     )  # fmt: skip
     log = gr.Textbox(label="What happened, newest first", lines=12, max_lines=12, interactive=False, autoscroll=False)
-    drawn = gr.State(())
-    outputs = [nodes, plan, budget, loss, validation, tree, trials, log]
+    ticking, lasting = [now, budget], [nodes, plan, loss, validation, tree, trials, log]
 
-    def follow(run: str | None, before: tuple[Hashable, ...]) -> list[Any]:
-        return redrawn(shell.place.chosen(run), before)
+    def follow(parts: Sequence[Part], run: str | None, tab: str, before: tuple[Hashable, ...]) -> list[Any]:
+        if tab != NAME:
+            return [gr.skip()] * (len(parts) + 1)
+        return redrawn(parts, shell.place.chosen(run), before)
 
-    listen([shell.news.change], follow, [shell.run, drawn], [*outputs, drawn])
+    for triggers, parts, outputs in (
+        ([shell.news.change, shell.current.change, shell.beat.change], TICKING, ticking),
+        ([shell.news.change, shell.current.change], LASTING, lasting),
+    ):
+        drawn = gr.State(())
+        listen(triggers, partial(follow, parts), [shell.run, shell.current, drawn], [*outputs, drawn])
 
-    def tick(run: str | None) -> str:
-        reading = shell.place.chosen(run)
-        return now_html(reading) if reading else NOTHING
 
-    listen([shell.news.change, shell.tick.tick], tick, [shell.run], [now])
-
-
-def redrawn(reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
+def redrawn(parts: Sequence[Part], reading: Reading | None, before: Sequence[Hashable]) -> list[Any]:
     """A value for each part, or a skip where it would be the same; and the keys, for the next time."""
     if reading is None:
-        return [*([gr.skip()] * len(PARTS)), gr.skip()]
-    keys = tuple((reading.folder.id, part.key(reading)) for part in PARTS)
+        return [*(part.nothing for part in parts), ()]
+    keys = tuple((reading.folder.id, part.key(reading)) for part in parts)
     old = tuple(before) or (None,) * len(keys)
-    shown = [part.show(reading) if key != was else gr.skip() for part, key, was in zip(PARTS, keys, old, strict=True)]
+    shown = [part.show(reading) if key != was else gr.skip() for part, key, was in zip(parts, keys, old, strict=True)]
     return [*shown, keys if keys != old else gr.skip()]
 
 
@@ -88,7 +94,7 @@ NOTHING = "<p>No run yet. Ask for one in the chat.</p>"
 
 
 def now_html(reading: Reading) -> str:
-    """Status, work at hand and budget in one line; it ticks."""
+    """Status, work at hand and budget in one line."""
     spent, budget = in_words(reading.spent_seconds), in_words(reading.state["task"].budget.seconds)
     words = f"{MARKS[reading.status]} {reading.status}"
     if reading.status == "at work" and reading.node:
@@ -101,6 +107,8 @@ def now_html(reading: Reading) -> str:
         line.append(element("span", said))
     elif reading.status in ("starting", "stopped") and reading.said:
         line.append(element("span", reading.said))
+    elif reading.node and reading.events and reading.events[-1].kind in ("note", "check"):
+        line.append(element("span", reading.events[-1].says))
     left = "" if reading.status == "finished" else f", {in_words(reading.seconds_left)} left"
     line.append(element("span", f"{spent} of {budget} spent{left}"))
     return f'<div class="now" role="status">{" ".join(line)}</div>'
@@ -123,13 +131,15 @@ def nodes_html(reading: Reading) -> str:
 
 
 def plan_text(reading: Reading) -> str:
-    """The plan at work, or what the last one came to."""
-    plan = reading.state.get("plan")
+    """The plan at work, or what the last one came to; at the end, what the run came to."""
+    test, plan = reading.state.get("test"), reading.state.get("plan")
+    if test is not None:
+        return verdict_text(test, reading.state.get("stop") or "")
     if plan is not None:
         grown = f"trial {plan.parent}" if plan.parent else "the base model"
         return (
-            f"### Trial {plan.number}, planned\n\n{plain(plan.hypothesis)}\n\nIt grows from {grown} and changes "
-            f"{plain(changed_words(plan))}, since {plain(plan.diagnosis)}\n\nExpected gain {plan.expected_gain:+.3f}, "
+            f"### Trial {plan.number}, planned\n\n{plain(plan.hypothesis)}\n\nIt grows from {grown}; "
+            f"{plain(changed(plan))}. Why: {plain(plan.diagnosis)}\n\nExpected gain {plan.expected_gain:+.3f}, "
             f"{in_words(plan.predicted_seconds)}."
         )
     ended = reading.state.get("trials", [])
@@ -140,6 +150,18 @@ def plan_text(reading: Reading) -> str:
             f"{plain(trial.arithmetic)}"
         )
     return f"### {plain(reading.task.benchmark)}\n\nThe untouched model is measured first; then trials are planned."
+
+
+def verdict_text(test: SealedTest, stop: str) -> str:
+    """What the sealed test says of the run, with its figures."""
+    verdict = judge(test, stop)
+    models = {"base, zero-shot": test.zero_shot, f"base, {test.few_shot.shots}-shot": test.few_shot}
+    models |= {f"trial {test.winner}": test.tuned} if test.tuned else {}
+    rows = [[name, *figure(score)[:3]] for name, score in models.items()]
+    return (
+        f"### The run has ended: {verdict.outcome}\n\n{plain(verdict.says)}\n\n"
+        f"{table(['sealed test', test.zero_shot.metric, '95 % interval', 'n'], rows)}\n\nStopped: {plain(stop)}"
+    )
 
 
 def came_true(trial: Trial) -> str:
@@ -156,7 +178,7 @@ def trial_rows(reading: Reading) -> list[list[str]]:
         rows.append(
             [
                 str(trial.number),
-                changed(trial),
+                changed(trial.plan),
                 f"{score.value:.3f} ± {score.stderr:.3f}" if score else "",
                 f"[{score.ci_low:.3f}, {score.ci_high:.3f}]" if score else "",
                 f"{charts.LOOKS[trial.decision].mark} {trial.decision}",
@@ -216,10 +238,14 @@ def _trials(reading: Reading) -> list[Trial]:
     return reading.state.get("trials", [])
 
 
-PARTS = (
-    Part(lambda reading: (reading.status, reading.node, reading.following), nodes_html),
-    Part(lambda reading: (_ended(reading), reading.state.get("plan") is not None), plan_text),
+TICKING = (
+    Part(now_html, now_html, NOTHING),
     Part(lambda reading: (_ended(reading), round(reading.spent_seconds / 5)), budget_chart),
+)
+"""What changes by itself."""
+LASTING = (
+    Part(lambda reading: (reading.status, reading.node, reading.following), nodes_html),
+    Part(lambda reading: (_ended(reading), reading.status, reading.state.get("plan") is not None), plan_text),
     Part(lambda reading: (len(reading.losses), reading.losses[-1:], _ended(reading)), loss_chart),
     Part(
         _ended,

@@ -5,8 +5,8 @@ of `tabs.py`. What it shows is made by pure functions, which can be tested witho
 
 - `shell.run` is the chosen run's id, an input like any other; `shell.place.folder(run)` is its folder, or raises.
 - `shell.news` changes as soon as something new was written about the chosen run, or another one is chosen: listen to
-  `shell.news.change` in place of a timer, and answer `gr.skip()` for what has not changed. `shell.tick` ticks each
-  second, for what changes by itself.
+  `shell.news.change` in place of a timer, and answer `gr.skip()` for what has not changed. `shell.beat`
+  changes every other second while the run is at work, for what changes by itself.
 - `listen([button.click], work, inputs, outputs)` wires an event: an expected error becomes one line for the person, and
   the endpoint stays out of the API. Handlers check what they are given as if anybody had sent it, because anybody can.
 - A file is served only through `shell.place.hand_out(folder, path)`, whose result goes into a gr.File.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import html
 import inspect
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar, cast
@@ -29,7 +30,8 @@ from gradio.events import Dependency
 from graph.page.place import News, Place
 from memory.errors import TunewrightError
 
-TICK_SECONDS = 1.0
+TICK_SECONDS = 2.0
+"""Each tick costs browser and server some tens of milliseconds, and the cores belong to training."""
 SIDE_BY_SIDE = 8
 """Handlers of one kind at a time: several people may watch."""
 QUEUE = 64
@@ -69,7 +71,8 @@ class Shell:
     """The id of the chosen run; None while there is none."""
     news: gr.State
     """News of the chosen run, see `Place.news`; None while there is none."""
-    tick: gr.Timer
+    beat: gr.State
+    """Unix time of the last look at a run that is at work."""
     current: gr.State
     """Name of the tab that is looked at: what takes long waits until somebody does, and listens to its change."""
 
@@ -91,19 +94,20 @@ def page(place: Place, tabs: Sequence[Tab]) -> gr.Blocks:
                 gr.Markdown("# Tunewright\n\nFine-tunes a model trial by trial, and shows what each of them was worth.")
             with gr.Column(min_width=280):
                 run = gr.Dropdown(choices=[], label="Run, newest first", allow_custom_value=True, elem_id="run")
-        shell = Shell(place, run, gr.State(None), gr.Timer(TICK_SECONDS), gr.State(tabs[0].name))
+        shell = Shell(place, run, gr.State(None), gr.State(0.0), gr.State(tabs[0].name))
         with gr.Tabs() as bar:
             for tab in tabs:
                 with gr.Tab(tab.name, id=tab.name):
                     tab.layout(shell)
-        known = gr.State(())
+        known, tick = gr.State(()), gr.Timer(TICK_SECONDS)
 
         def first(request: gr.Request) -> tuple[Any, ...]:
             return opened(place, request.query_params.get("run"))
 
         listen([blocks.load], first, [], [run, known, shell.news])
-        listen([shell.tick.tick, run.change], functools.partial(looked, place), [run, known, shell.news],
-               [run, known, shell.news])  # fmt: skip
+        listen([tick.tick], functools.partial(looked, place), [run, known, shell.news],
+               [run, known, shell.news, shell.beat])  # fmt: skip
+        listen([run.change], functools.partial(chosen, place), [run], [shell.news])
         listen([bar.select], turned, [], [shell.current])
         run.change(None, [run], None, js=KEEP_IN_ADDRESS, api_visibility="private")
     blocks.queue(max_size=QUEUE, default_concurrency_limit=SIDE_BY_SIDE)
@@ -128,19 +132,25 @@ def opened(place: Place, asked: str | None) -> tuple[Any, ...]:
 
 
 def looked(place: Place, run: str | None, known: Sequence[str], news: News | None) -> tuple[Any, ...]:
-    """The same a second later; what is as it was is skipped. A run that is not in the list, or not any more, is let go
-    of, with one line for the person."""
+    """The same a tick later, and the beat; what is as it was is skipped. A run that is not in the list, or not any
+    more, is let go of, with one line for the person."""
     ids = tuple(place.ids())
     if run and run not in ids:
         gr.Warning("There is no such run. Choose one in the list.", title="Not found")
-        return gr.update(choices=list(ids), value=None), ids, None
-    fresh = place.news(run) if run else None
+        return gr.update(choices=list(ids), value=None), ids, None, gr.skip()
+    fresh = place.news(run) if run else news  # that none is chosen is told by its own event
     same = ids == tuple(known)
     return (
         gr.skip() if same else gr.update(choices=list(ids)),
         gr.skip() if same else ids,
         gr.skip() if fresh == news else fresh,
+        time.time() if fresh and fresh[1] else gr.skip(),
     )
+
+
+def chosen(place: Place, run: str | None) -> News | None:
+    """News of a run that was just chosen; what is not in the list is let go of at the next tick."""
+    return place.news(run) if run in place.ids() else None
 
 
 def listen(
@@ -154,11 +164,12 @@ def listen(
     mode: Literal["once", "multiple", "always_last"] | None = None,
 ) -> Dependency:
     """Wire events to `work`, at most `limit` at a time; in place of events, what was wired before, to follow it. `mode`
-    says what becomes of an event that comes while an earlier one is worked on; None is Gradio's choice."""
+    says what becomes of an event that comes while an earlier one is worked on; None is Gradio's choice. Hidden progress
+    is still clocked in the browser, on each output that shows it: one is enough."""
     wire = triggers.then if isinstance(triggers, Dependency) else functools.partial(gr.on, list(triggers))
     wired: Dependency = wire(
         one_line(work), list(inputs), list(outputs), show_progress=progress, concurrency_limit=limit, trigger_mode=mode,
-        api_visibility="private",
+        api_visibility="private", show_progress_on=list(outputs[:1]) if progress == "hidden" else None,
     )  # fmt: skip
     return wired
 

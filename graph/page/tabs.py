@@ -5,7 +5,7 @@ from graph.page.shell import Tab
 
 TABS = (
     Tab("Chat", chat.layout),
-    Tab("Run", run_view.layout),
+    Tab(run_view.NAME, run_view.layout),
     Tab(history.NAME, history.layout),
     Tab(look_inside.NAME, look_inside.layout),
     Tab("Try it", try_it.layout),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,10 +11,15 @@ from graph.page.paging import Page, Stamped, page_of, stamped
 from graph.page.safe_text import document, html_table, paragraph
 from memory.errors import InputError
 from memory.layout import RunFolder, read_rows
-from memory.records import DatasetCard, Lengths, Plan, TrainingRun, Trial, Verdict
+from memory.records import Attribution, Comparison, DatasetCard, Lengths, Plan, Score, TrainingRun, Trial, Verdict
 from memory.state import State
+from tools import benchmarks
+from tools.causes.attribution import contrast, pairs
+from tools.causes.text import BLAME_HEAD, EFFECT_HEAD, blame_rows, effect_rows, unattributed
 from tools.data import TrainingRow
-from tools.report_text import bullets, changed, trial_text
+from tools.estimates import compared_files, written
+from tools.plan_text import changed
+from tools.report_text import bullets, trial_text
 
 TAIL_BYTES = 65_536
 """Of a log; its end is what a person wants."""
@@ -57,7 +63,7 @@ def parts(state: State, number: int) -> Parts:
 def choices(state: State) -> list[tuple[str, int]]:
     """The trials to choose from, newest first: words, and the number."""
     found = [
-        (f"trial {trial.number}, {trial.decision}: {changed(trial)}"[:100], trial.number)
+        (f"trial {trial.number}, {trial.decision}: {changed(trial.plan)}"[:100], trial.number)
         for trial in state.get("trials", [])
     ]
     if plan := state.get("plan"):
@@ -70,6 +76,29 @@ def about(part: Parts) -> str:
     if part.ended is not None:
         return document(trial_text(part.ended))
     return document(f"**Trial {part.plan.number}**, in progress.\n\n{bullets(plan_lines(part.plan))}")
+
+
+def why(folder: RunFolder, state: State, number: int) -> str:
+    """What the trial's change did, and what is still wrong, as HTML. Raises StorageError."""
+    trials, baseline = state.get("trials", []), state.get("baseline")
+    pair = next((pair for pair in pairs(trials) if number in {trial.number for trial in pair[0]}), None)
+    if pair is None or baseline is None:
+        return paragraph("It has no score.")
+
+    def compare(ours: Sequence[Score], theirs: Sequence[Score], against: str) -> Comparison:
+        left, right = (tuple(written(folder.resolve(score.outcomes)) for score in side) for side in (ours, theirs))
+        return compared_files(benchmarks.of(state["task"]).measure, left, right, against)
+
+    found = contrast(*pair, baseline, compare)
+    did = Attribution(contrasts=(found,))
+    wrong = [row[1:] for row in blame_rows(trial for trial in pair[0] if trial.number == number)]
+    return "".join(
+        (
+            html_table(EFFECT_HEAD, effect_rows(did)) if found.attributed else "",
+            *map(paragraph, unattributed(did)),
+            html_table(BLAME_HEAD[1:], wrong) if wrong else "",
+        )
+    )
 
 
 def checks(part: Parts) -> str:
@@ -102,7 +131,7 @@ def provenance(part: Parts) -> str:
             "<h4>Left out</h4>",
             html_table(("step", "reason", "rows", "for example"), out) if out else paragraph("Nothing."),
             "<h4>Most frequent answers</h4>" + html_table(("answer", "rows"), answers) if answers else "",
-            *map(paragraph, card.notes),
+            *map(paragraph, (*card.notes, *(one.says for one in card.rehearsals))),
         )
     )
 
@@ -122,7 +151,8 @@ def rows_html(page: Page[TrainingRow]) -> str:
         return paragraph("No rows.")
     rows = []
     for row in page.items:
-        origin = row.source if row.answered_by == "source" else f"{row.source}, answered by a model"
+        origin = row.source if row.answered_by != "model" else f"{row.source}, answered by a model"
+        origin += f", {row.origin}" if row.origin else ""
         rows.append([row.id, row.prompt, row.answer, origin, *([row.rejected] if row.rejected else [])])
     pairs = any(row.rejected for row in page.items)
     return html_table(("row", "prompt", "answer", "from", *(("rejected",) if pairs else ())), rows)

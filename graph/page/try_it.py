@@ -95,5 +95,8 @@ def _text(content: Any) -> str:
 
 
 def _chat(label: str) -> gr.Chatbot:
-    """A conversation that shows what a model wrote as it stands: no Markdown, no HTML, no pictures."""
-    return gr.Chatbot(label=label, render_markdown=False, allow_tags=False, height=320, min_width=260)
+    """A conversation that shows what a model wrote as it stands: no Markdown, no HTML, no pictures. Gradio's own
+    buttons would offer to publish it, too."""
+    return gr.Chatbot(
+        label=label, render_markdown=False, allow_tags=False, height=320, min_width=260, buttons=["copy", "copy_all"]
+    )

@@ -1,6 +1,8 @@
 """The vocabulary: frozen records that every floor speaks. Paths in records are relative to the run's folder."""
 
-from memory.records.dataset import DatasetCard, Dropped, Lengths, RowGroup
+from memory.records.attribution import Attribution, Contrast, Foresight, Prediction
+from memory.records.cause import Blame, Blamed, Cause, CauseName, ClassRate, OutputClass, Reading
+from memory.records.dataset import DatasetCard, Dropped, Lengths, Rehearsal, RowGroup
 from memory.records.metric import (
     ExactMatch,
     JsonFields,
@@ -13,24 +15,42 @@ from memory.records.metric import (
     TokenF1,
 )
 from memory.records.operators import (
+    TRANSFORM,
     Augment,
     Deduplicate,
     Filter,
+    Judge,
     MapTemplate,
     Mix,
     NearDeduplicate,
     Operator,
     Order,
     PassRate,
+    Pool,
     Preferences,
+    Rewrite,
     Sampling,
     Select,
     SelfDistil,
+    Synthesise,
+    Transform,
+    Written,
 )
 from memory.records.own_task import HeldOut, OwnFile, OwnTask
 from memory.records.plan import Change, DataRecipe, Plan, TrainingRecipe
-from memory.records.planning import LOCAL, OPENAI_URL, ModelCall, ModelFault, ModelUse, Planning, Price
+from memory.records.planning import (
+    LOCAL,
+    OPENAI_URL,
+    ModelCall,
+    ModelFault,
+    ModelUse,
+    Planner,
+    Planning,
+    Price,
+    Strategy,
+)
 from memory.records.record import Decision, FailureKind, NodeName, Record
+from memory.records.research import Found, Query, Research, Shelf
 from memory.records.score import Comparison, ConstantAnswer, ErrorClass, Figure, GuardScore, Outcome, Score, Subset
 from memory.records.steering import (
     Adjust,
@@ -53,25 +73,33 @@ from memory.records.steering import (
 )
 from memory.records.task import BaseModelCard, Budget, Task
 from memory.records.training import LossPoint, Snapshot, TrainingRun
-from memory.records.trial import Baseline, Lesson, SealedTest, Trial
+from memory.records.trial import Baseline, Effect, Lesson, SealedTest, Trial
 from memory.records.verdict import Check, Failure, SweepPoint, Verdict
 
 __all__ = [
     "LOCAL",
     "OPENAI_URL",
+    "TRANSFORM",
     "Adjust",
     "Adjustable",
     "Approval",
     "Asking",
+    "Attribution",
     "Augment",
     "BaseModelCard",
     "Baseline",
+    "Blame",
+    "Blamed",
     "Budget",
     "Budgeted",
+    "Cause",
+    "CauseName",
     "Change",
     "Check",
+    "ClassRate",
     "Comparison",
     "ConstantAnswer",
+    "Contrast",
     "DataRecipe",
     "DatasetCard",
     "Decision",
@@ -79,6 +107,7 @@ __all__ = [
     "Deduplicate",
     "DropLong",
     "Dropped",
+    "Effect",
     "ErrorClass",
     "ExactMatch",
     "Failure",
@@ -86,12 +115,15 @@ __all__ = [
     "Figure",
     "Filter",
     "ForPlan",
+    "Foresight",
+    "Found",
     "GoBack",
     "GoOn",
     "GuardScore",
     "Halt",
     "HeldOut",
     "JsonFields",
+    "Judge",
     "Lengths",
     "Lesson",
     "LossPoint",
@@ -108,19 +140,28 @@ __all__ = [
     "Operator",
     "Order",
     "Outcome",
+    "OutputClass",
     "OwnFile",
     "OwnTask",
     "PassRate",
     "Place",
     "Plan",
+    "Planner",
     "Planning",
+    "Pool",
+    "Prediction",
     "Preferences",
     "Price",
     "PythonFunction",
+    "Query",
     "Question",
+    "Reading",
     "Record",
     "Regex",
+    "Rehearsal",
     "Reply",
+    "Research",
+    "Rewrite",
     "RougeL",
     "RowGroup",
     "Sampling",
@@ -128,16 +169,21 @@ __all__ = [
     "SealedTest",
     "Select",
     "SelfDistil",
+    "Shelf",
     "Snapshot",
+    "Strategy",
     "Subset",
     "SweepPoint",
+    "Synthesise",
     "Task",
     "TokenF1",
     "TrainingRecipe",
     "TrainingRun",
+    "Transform",
     "Trial",
     "Understood",
     "Verdict",
     "Wish",
+    "Written",
     "subject_of",
 ]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from memory.records.record import Record
+
+Pool = Literal["strong", "weak"]
+"""Which of the run's language models: the strong one, or the weak one. A run that names only one has it for both."""
+TRANSFORM = "transform"
+"""The function that generated code must define."""
 
 
 class Filter(Record):
@@ -15,7 +21,7 @@ class Filter(Record):
     kind: Literal["filter"] = "filter"
     where: str
     """A DuckDB expression over `prompt, answer, source, prompt_chars, answer_chars`, the benchmark's own columns, and
-    `pass_rate` where it was measured before."""
+    `pass_rate` and `judged` where those were measured before. It runs in an empty database that can reach nothing."""
 
 
 class MapTemplate(Record):
@@ -169,8 +175,77 @@ class Preferences(Record):
     seed: int = 0
 
 
+class Synthesise(Record):
+    """Add rows that a language model writes, shown rows of the training split as examples.
+
+    Nobody has scored them: they are told apart by their source `synthesised`, and a `judge` behind this step is wise.
+    Rows that repeat a question which is there, or held-out text, are dropped.
+    """
+
+    kind: Literal["synthesise"] = "synthesise"
+    prompt: str = Field(min_length=1)
+    """What kind of rows is wanted, in words."""
+    rows: int = Field(ge=1, le=100_000)
+    """New rows that are asked for; fewer stay where some repeat each other."""
+    shots: int = Field(default=4, ge=1, le=20)
+    """Rows of the training split that each call is shown; fewer where they do not fit the model's window."""
+    model: Pool = "strong"
+    seed: int = 0
+    """Decides which rows are shown."""
+
+
+class Rewrite(Record):
+    """Let a language model rewrite the answer or the question of each row of the benchmark; rows of other sources stay.
+
+    A row is kept only where the benchmark's own scorer gives the full mark: to the new answer, or to the answer that
+    the model gives to its new question without having seen the gold.
+    """
+
+    kind: Literal["rewrite"] = "rewrite"
+    prompt: str = Field(min_length=1)
+    """How it shall be rewritten, for example with the reasoning before the answer."""
+    field: Literal["answer", "prompt"] = "answer"
+    model: Pool = "strong"
+
+
+class Judge(Record):
+    """Drop rows to which a language model gives a low score; the score becomes the column `judged`, 1 to 5."""
+
+    kind: Literal["judge"] = "judge"
+    rubric: str = Field(min_length=1)
+    """What makes a row good, in words."""
+    least: int = Field(default=4, ge=2, le=5)
+    """Lowest score that stays."""
+    model: Pool = "weak"
+
+
+class Transform(Record):
+    """Generated code, for what no other operator can say: each row goes through a function in the sandbox.
+
+    `transform(row)` takes a dict with `id, prompt, answer, source` and the row's columns, and returns such a dict, a
+    list of them, or None, which drops the row. It has the standard library and nothing else.
+    """
+
+    kind: Literal["transform"] = "transform"
+    code: str = Field(min_length=1, max_length=20_000)
+    """Source text of the whole file."""
+
+    @field_validator("code")
+    @classmethod
+    def _defines_it(cls, code: str) -> str:
+        try:
+            tree = ast.parse(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"the code is no Python: {error}") from error
+        if not any(isinstance(node, ast.FunctionDef) and node.name == TRANSFORM for node in tree.body):
+            raise ValueError(f"the code defines no function {TRANSFORM}(row)")
+        return code
+
+
 Sampling = PassRate | SelfDistil | Preferences
-"""Operators that ask a model."""
+"""Operators that ask the model that is tuned."""
+Written = Synthesise | Rewrite | Judge
+"""Operators that ask a language model of the run's planner."""
 
 Operator = Annotated[
     Filter
@@ -183,6 +258,10 @@ Operator = Annotated[
     | Augment
     | PassRate
     | SelfDistil
-    | Preferences,
+    | Preferences
+    | Synthesise
+    | Rewrite
+    | Judge
+    | Transform,
     Field(discriminator="kind"),
 ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory.records.operators import Augment, Operator, Preferences, Select, SelfDistil
+from memory.records.operators import Augment, Operator, Preferences, Select, SelfDistil, Synthesise
 from memory.records.record import Record
 
 
@@ -28,7 +28,14 @@ class DataRecipe(Record):
                 rows = min(rows or operator.rows, operator.rows) * operator.keep
             elif isinstance(operator, Preferences):
                 rows = min(rows or operator.rows, operator.rows)
+            elif isinstance(operator, Synthesise) and rows is not None:
+                rows += operator.rows
         return rows
+
+    @property
+    def synthesised(self) -> int:
+        """Rows that are to be written anew, beside those of the training split."""
+        return sum(operator.rows for operator in self.operators if isinstance(operator, Synthesise))
 
 
 class TrainingRecipe(Record):
@@ -105,5 +112,13 @@ class Plan(Record):
     training: TrainingRecipe
     proposer: Literal["search", "llm", "default", "random"]
     """Who proposed it: ours, a language model, one default fine-tune, or random draws (the last two are references)."""
+    tuned: tuple[str, ...] = ()
+    """Factors whose values Optuna drew from the scores so far; all others are the proposer's, or its parent's."""
+    cites: tuple[str, ...] = ()
+    """What of the things that were looked up the plan rests on, each with licence and size."""
     predicted_seconds: float = Field(ge=0)
     """What the planner thinks the whole trial costs."""
+
+    def cites_number(self, number: int) -> bool:
+        """Whether it rests on the entry of that number of what was looked up."""
+        return any(cite.startswith(f"R{number} ") for cite in self.cites)

@@ -13,6 +13,14 @@ LOCAL = "local"
 """The name under which the model that is tuned plans for itself, on the run's own server."""
 
 
+Planner = Literal["search", "llm", "hybrid"]
+"""search: rules and a sampler. llm: a language model. hybrid: a language model says what changes, and Optuna draws what
+a number is set to."""
+
+Strategy = Literal["greedy", "best-first", "mcts"]
+"""How the search proposer chooses the trial to grow from (`tools/proposers/strategies/`)."""
+
+
 class Price(Record):
     """What a model costs, in US dollars for a million tokens."""
 
@@ -24,7 +32,12 @@ class Price(Record):
 class Planning(Record):
     """Who plans. No secret is in it, so that it can be kept: the key comes from the environment at each start."""
 
-    planner: Literal["search", "llm"] = "search"
+    planner: Planner = "search"
+    search: Strategy = "greedy"
+    """Of the search proposer, also where it stands behind a language model. `greedy` is what runs did before there was
+    a choice; the front door gives a new run `DEFAULT_SEARCH` of graph/planning.py."""
+    recall: bool = True
+    """Whether earlier runs in the same folder are recalled; off where runs are compared and each has to stand alone."""
     model: str = ""
     """The model that plans, as its server calls it, or `local`; empty where search plans."""
     strong_model: str = ""
@@ -33,6 +46,8 @@ class Planning(Record):
     """Reads wrong outputs and says what they share; empty lets the planner see them raw."""
     base_url: str = OPENAI_URL
     """The OpenAI-compatible server of all but `local`."""
+    research: bool = False
+    """Whether the model may look things up in public catalogues before its first plan."""
     budget_usd: float | None = Field(default=None, gt=0)
     """Hard cap on what all calls of the run may cost together; None sets no cap."""
     prices: dict[str, Price] = Field(default_factory=dict)
@@ -49,6 +64,8 @@ class ModelCall(Record):
     purpose: str
     """Who asked, and for what."""
     model: str
+    trial: int | None = None
+    """The trial that was planned meanwhile; None for a call that served none."""
     prompt_tokens: int = Field(default=0, ge=0)
     answer_tokens: int = Field(default=0, ge=0)
     dollars: float | None = Field(default=None, ge=0)

@@ -49,6 +49,9 @@ class Task(Record):
     """Seeds data selection, training and the sampler; a trial's own seed lies in its recipes."""
     planning: Planning = Planning()
     """Who plans."""
+    allow_weak_sandbox: bool = False
+    """Whether generated code may run where bubblewrap is missing: without network and within limits, but able to read
+    and write the person's files."""
 
 
 class BaseModelCard(Record):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
+from memory.records.cause import Blame
 from memory.records.dataset import DatasetCard
 from memory.records.plan import Plan
 from memory.records.record import Decision, Record
@@ -12,13 +15,30 @@ from memory.records.task import BaseModelCard
 from memory.records.training import TrainingRun
 from memory.records.verdict import Failure, Verdict
 
+Effect = Literal["helped", "hurt", "unclear"]
+"""What a change did to the metric against the trial that it changed; unclear where p >= 0.05."""
+
 
 class Lesson(Record):
-    """What a trial taught, with the figures that show it."""
+    """What one or more trials taught, with the figures that show it."""
 
     text: str
     trials: tuple[int, ...]
     evidence: str
+    effect: Effect = "unclear"
+    factor: str = ""
+    """The one factor that was changed; empty where there was no such one, so that it says nothing about others."""
+    way: str = ""
+    """`up`, `down`, `on` (with trained weights), or the new value of a factor that is no number."""
+    steps: tuple[str, ...] = ()
+    """Each change of the factor, as `before -> after`."""
+    retired: str = ""
+    """Why it no longer holds; empty while it does."""
+
+    @property
+    def says(self) -> str:
+        """All of it in a line."""
+        return f"{self.text} ({self.evidence})" + (f". Retired: {self.retired}" if self.retired else "")
 
 
 class Trial(Record):
@@ -40,6 +60,8 @@ class Trial(Record):
     guards: tuple[GuardScore, ...] = ()
     """Other benchmarks; measured where the trial rose."""
     errors: tuple[ErrorClass, ...] = ()
+    blame: Blame | None = None
+    """What is to blame for what is still wrong; None where nothing was scored, and in runs of before it was asked."""
     expectation_met: bool | None = None
     """Whether the gain reached the plan's expectation; None where nothing was scored."""
     failure: Failure | None = None

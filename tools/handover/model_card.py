@@ -171,6 +171,8 @@ def limits(report: RunReport, winner: Trial) -> list[str]:
     if test.constant is not None and test.tuned is not None and not test.tuned.clearly_beats(test.constant.value):
         above = "above" if test.tuned.higher_is_better else "below"
         lines.append(f"It is not clearly {above} always answering “{test.constant.answer}”.")
+    if winner.blame is not None:
+        lines.append(f"Still wrong on validation: {winner.blame.says}")
     beside = "beside it only the benchmarks above were" if winner.guards else "nothing else was"
     lines.append(f"Tuned for this one task and its prompt; {beside} measured, so other abilities may have suffered.")
     lines.append("What base model and data say wrongly, it says too; nobody has looked at its answers for safety.")

@@ -81,13 +81,20 @@ class Broker:
         Raises ModelError where none is to be had within the patience or the budget, ServerError where a server on this
         machine does not start.
         """
-        path = self.folder / f"{question.key}.json"
+        path = self._place(question)
         if path.exists():
             return read_record(path, Reply)
         with self._slots:
             reply = self._patiently(question, patience_s)
         write_record(path, reply)
         return reply
+
+    def knows(self, question: Question) -> bool:
+        """Whether the answer is on disk."""
+        return self._place(question).exists()
+
+    def _place(self, question: Question) -> Path:
+        return self.folder / f"{question.key}.json"
 
     def _patiently(self, question: Question, patience_s: float) -> Reply:
         """Ask, and again after a fault that may pass."""

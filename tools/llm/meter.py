@@ -26,6 +26,8 @@ class Meter:
         """`folder` takes the list of calls; `budget_usd` None sets no cap."""
         self.path = folder / CALLS
         self.budget_usd = budget_usd
+        self.trial: int | None = None
+        """The trial that calls are for from now on."""
         self._turn = threading.Lock()
         self._calls = {call.id: call for call in all_calls(folder)}
         if self._calls:
@@ -38,7 +40,12 @@ class Meter:
             if self.budget_usd is not None:
                 self._refuse_beyond(self.budget_usd, model, most_dollars)
             call = ModelCall(
-                id=str(next(self._numbers)), state="sent", purpose=purpose, model=model, dollars=most_dollars
+                id=str(next(self._numbers)),
+                state="sent",
+                purpose=purpose,
+                model=model,
+                trial=self.trial,
+                dollars=most_dollars,
             )
             self._write(call)
         return call
@@ -52,6 +59,12 @@ class Meter:
     def spent_usd(self) -> float:
         """Dollars of all calls with a known price, those that are on their way at their most."""
         return sum(call.dollars or 0.0 for call in self._calls.values())
+
+    def spent_before(self, trial: int) -> tuple[float, int]:
+        """Dollars of all calls for earlier trials, and how many trials those were: what a planner may be told, for it
+        is the same after a resume in the middle of the planning."""
+        calls = [call for call in self._calls.values() if call.trial is not None and call.trial < trial]
+        return sum(call.dollars or 0.0 for call in calls), len({call.trial for call in calls})
 
     def _refuse_beyond(self, budget: float, model: str, most: float | None) -> None:
         if most is None:

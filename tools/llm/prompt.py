@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from typing import Any
 
 from memory.records import Record
 
@@ -26,10 +28,19 @@ def fenced(text: str) -> str:
     return f"<data-{number}>\n{text}\n</data-{number}>"
 
 
-def form_text(kind: type[Record]) -> str:
+def schema_of(kind: type[Record], without: Collection[str] = ()) -> dict[str, Any]:
+    """The JSON schema of a form, without the optional fields that are not to be asked for."""
+    schema = kind.model_json_schema()
+    return {
+        **schema,
+        "properties": {name: about for name, about in schema["properties"].items() if name not in without},
+    }
+
+
+def form_text(kind: type[Record], without: Collection[str] = ()) -> str:
     """The fields of a form with their bounds, a line each, as their JSON schema has them."""
     lines = []
-    for name, about in kind.model_json_schema()["properties"].items():
+    for name, about in schema_of(kind, without)["properties"].items():
         choices = about.get("anyOf", [about])
         told = " or ".join(_choice(one) for one in choices)
         lines.append(f"- {name}: {told}" + (f"; {about['description']}" if "description" in about else ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from memory.errors import TrialError
 from memory.records import Record
 from tools.llm.broker import PATIENCE_SECONDS, Broker, Question
 from tools.llm.endpoint import Endpoint, Message, Reply
+from tools.llm.prompt import schema_of
 
 R = TypeVar("R", bound=Record)
 
@@ -34,26 +35,35 @@ def ask_for(
     messages: Sequence[Message],
     purpose: str,
     patience_s: float = PATIENCE_SECONDS,
+    without: Collection[str] = (),
+    check: Callable[[R], None] = lambda record: None,
 ) -> R:
-    """A record from a model.
+    """A record from a model; optional fields can be left out of the form that it sees. `check` raises BadAnswerError
+    for one that fits the form and makes no sense.
 
     An answer that does not validate is returned once to the model with what is wrong. Raises TrialError (CONFIG) with
     what was said where the second one does not, either; ModelError and ServerError where there is no answer.
     """
-    schema, said = kind.model_json_schema(), tuple(messages)
+    schema, said = schema_of(kind, without), tuple(messages)
     reply = broker.ask(Question(endpoint, said, schema, purpose), patience_s)
     try:
-        return parsed(kind, reply)
+        return checked(parsed(kind, reply), check)
     except BadAnswerError as error:
         told = Message(role="user", content=f"{error} Answer again with one JSON object, whole.")
         said = (*said, spoken(reply), told)
     reply = broker.ask(Question(endpoint, said, schema, purpose), patience_s)
     try:
-        return parsed(kind, reply)
+        return checked(parsed(kind, reply), check)
     except BadAnswerError as error:
         quoted = " ".join(reply.text.split())[:QUOTED_CHARS]
         message = f"{endpoint.model} gave no usable answer twice: {error} It said: {quoted!r}"
         raise TrialError("CONFIG", message, "Name a stronger model.") from error
+
+
+def checked(record: R, check: Callable[[R], None]) -> R:
+    """The record, once `check` has not raised."""
+    check(record)
+    return record
 
 
 def spoken(reply: Reply) -> Message:

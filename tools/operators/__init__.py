@@ -10,6 +10,7 @@ from memory.records import (
     Deduplicate,
     Dropped,
     Filter,
+    Judge,
     MapTemplate,
     Mix,
     NearDeduplicate,
@@ -17,11 +18,26 @@ from memory.records import (
     Order,
     PassRate,
     Preferences,
+    Rehearsal,
+    Rewrite,
     Select,
     SelfDistil,
+    Synthesise,
+    Transform,
 )
-from tools.operators import conditions, duplicates, mixing, sampling, selection, templates
-from tools.operators.rows import Kept, Row, Sample, Supplies
+from tools.operators import (
+    conditions,
+    duplicates,
+    generated,
+    judging,
+    mixing,
+    rewriting,
+    sampling,
+    selection,
+    synthesis,
+    templates,
+)  # fmt: skip
+from tools.operators.rows import Kept, Row, Sample, Supplies, Workroom
 from tools.operators.words import describe
 
 
@@ -30,22 +46,27 @@ def carry_out(
     rows: list[Row],
     sources: Mapping[str, Sequence[Row]],
     sample: Sample | None = None,
+    workroom: Workroom | None = None,
 ) -> Kept:
     """Apply the operators in order; what comes back holds the notes of all of them.
 
-    `sources` are the raw sources that a `mix` may name, and `sample` asks a model. Raises TrialError CONFIG for
-    operators that cannot be applied, DATA where one leaves no row, and what `sample` raises.
+    `sources` are the raw sources that a `mix` may name, `sample` asks the model that is tuned, and `workroom` has
+    language models and the sandbox. Raises TrialError CONFIG for operators that cannot be applied, DATA where one
+    leaves no row or fails its rehearsal, BUDGET where one would cost more than is left; and what `sample` raises.
     """
-    supplies = Supplies(sources, mixing.shares_of(operators), sample)
+    supplies = Supplies(sources, mixing.shares_of(operators), sample, workroom)
     _check_order(operators)
     dropped: list[Dropped] = []
     notes: list[str] = []
+    rehearsals: list[Rehearsal] = []
     for operator in operators:
         kept = _apply(operator, rows, supplies)
         rows = kept.rows
         dropped.extend(kept.dropped)
         notes.extend(kept.notes)
-    return Kept(rows, tuple(dropped), (*notes, *(mixing.missed_shares(rows, supplies) if rows else ())))
+        rehearsals.extend(kept.rehearsals)
+    missed = mixing.missed_shares(rows, supplies) if rows else ()
+    return Kept(rows, tuple(dropped), (*notes, *missed), tuple(rehearsals))
 
 
 def _apply(operator: Operator, rows: list[Row], supplies: Supplies) -> Kept:
@@ -73,6 +94,14 @@ def _apply(operator: Operator, rows: list[Row], supplies: Supplies) -> Kept:
             kept = sampling.self_distil(operator, rows, supplies, step)
         case Preferences():
             kept = sampling.pair(operator, rows, supplies, step)
+        case Synthesise():
+            kept = synthesis.synthesise(operator, rows, supplies, step)
+        case Rewrite():
+            kept = rewriting.rewrite(operator, rows, supplies, step)
+        case Judge():
+            kept = judging.judge(operator, rows, supplies, step)
+        case Transform():
+            kept = generated.transform(operator, rows, supplies, step)
     if not kept.rows:
         seen = f": {'; '.join(kept.notes)}" if kept.notes else ""
         raise TrialError(

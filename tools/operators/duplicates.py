@@ -1,4 +1,4 @@
-"""Rows that repeat earlier rows: word for word, or nearly.
+"""Rows that repeat earlier rows, or held-out text: word for word, or nearly.
 
 Near copies are found by MinHash (Broder 1997; the library is datasketch) and proven by the Jaccard similarity of the
 texts' own 5-grams, so that only a copy can be missed, at odds of one in a thousand, and nothing else be dropped. Word
@@ -10,13 +10,14 @@ characters.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy
 from datasketch import MinHash, MinHashLSH
 
 from memory.records import NearDeduplicate
-from tools.decontamination import normalised
+from tools.decontamination import Fingerprints, Text, check, normalised
 from tools.operators.rows import Kept, Row, dropped, folded
 
 N = 5
@@ -67,6 +68,15 @@ def near_deduplicate(operator: NearDeduplicate, rows: list[Row], step: str) -> K
             "and should not be compared in this way",
         )
     return Kept(kept, dropped("nearly the same prompt and answer as an earlier row", copies), notes)
+
+
+def without_held_out(rows: Sequence[Row], held_out: Sequence[Fingerprints]) -> Kept:
+    """The rows that repeat no held-out text, which is known by its hashes alone."""
+    if not rows or not held_out:
+        return Kept(list(rows))
+    report = check([Text(row.id, row.prompt, row.answer) for row in rows], held_out)
+    bad = {hit.row for hit in report.hits}
+    return Kept([row for row in rows if row.id not in bad], report.dropped())
 
 
 class _Text(NamedTuple):

@@ -8,12 +8,18 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from memory.records import Dropped, Outcome
-from tools.benchmarks.benchmark import Item
+from memory.errors import TrialError
+from memory.records import Dropped, Outcome, Rehearsal
+from tools.benchmarks.benchmark import Benchmark, Item
+from tools.decontamination import Fingerprints
+from tools.operators.rehearsal import Room, RowError
+from tools.operators.writers import Writers
+from tools.sandbox.isolation import Level
 
 Value = str | int | float | bool
-AnsweredBy = Literal["source", "model"]
-"""Who wrote an answer: the source of the row, or a model whose output the scorer accepted."""
+AnsweredBy = Literal["source", "model", "writer"]
+"""Who wrote an answer: the source of the row, a model whose output the scorer accepted, or a language model that wrote
+the whole row, which no scorer has judged."""
 EXAMPLES = 3
 """Dropped rows that a note quotes."""
 PASS_RATE = "pass_rate"
@@ -38,6 +44,8 @@ class Row:
     answered_by: AnsweredBy = "source"
     rejected: str | None = None
     """An answer that is wrong, beside the right one: the row is a pair; None where it is none."""
+    origin: str = ""
+    """How a text that no source holds came to be, in words: by which model or function, from which rows."""
     steps: tuple[str, ...] = ()
     """Operators that the row passed, in words."""
 
@@ -60,8 +68,27 @@ class Row:
 
     def with_pass_rate(self, rate: float) -> Row:
         """The row with its measured pass rate, which takes the place of a column of that name in any case."""
-        others = {name: value for name, value in self.columns.items() if name.casefold() != PASS_RATE}
-        return replace(self, columns={**others, PASS_RATE: rate})
+        return self.with_column(PASS_RATE, rate)
+
+    def with_column(self, name: str, value: Value) -> Row:
+        """The row with one more column, in the place of one of that name in any case."""
+        others = {other: known for other, known in self.columns.items() if other.casefold() != name}
+        return replace(self, columns={**others, name: value})
+
+
+@dataclass(frozen=True)
+class Workroom:
+    """What steps need that ask language models or run generated code."""
+
+    benchmark: Benchmark
+    """Its scorer says what is accepted."""
+    room: Room
+    writers: Writers | None = None
+    """None where the run has no language model."""
+    sandbox: Level = "strict"
+    """The weakest isolation in which generated code may run."""
+    held_out: Sequence[Fingerprints] = ()
+    """Of text that no written row may repeat."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +101,20 @@ class Supplies:
     """Share of the result that each source shall make up; the benchmark's rows have the rest."""
     sample: Sample | None = None
     """Asks a model; None where no model is at hand."""
+    workroom: Workroom | None = None
+
+    def work(self, step: str) -> Workroom:
+        """The workroom. Raises TrialError CONFIG where there is none."""
+        if self.workroom is None:
+            raise TrialError("CONFIG", f"{step}: nobody is at hand for this step", "Leave this operator out.")
+        return self.workroom
+
+    def language_models(self, step: str) -> tuple[Writers, Workroom]:
+        """Who writes. Raises TrialError CONFIG where the run has no language model."""
+        work = self.work(step)
+        if work.writers is None:
+            raise TrialError("CONFIG", f"{step}: this run has no language model", "Start one with --planner-model.")
+        return work.writers, work
 
 
 class Kept(NamedTuple):
@@ -83,6 +124,7 @@ class Kept(NamedTuple):
     dropped: tuple[Dropped, ...] = ()
     notes: tuple[str, ...] = ()
     """What the person should know beside."""
+    rehearsals: tuple[Rehearsal, ...] = ()
 
 
 def dropped(reason: str, rows: Sequence[Row]) -> tuple[Dropped, ...]:
@@ -91,6 +133,18 @@ def dropped(reason: str, rows: Sequence[Row]) -> tuple[Dropped, ...]:
         return ()
     quotes = tuple(f"{row.id}: {' '.join(row.prompt.split())[-80:]} -> {row.answer[:40]}" for row in rows[:EXAMPLES])
     return (Dropped(reason=reason, rows=len(rows), examples=quotes),)
+
+
+def lost(errors: Sequence[RowError]) -> tuple[Dropped, ...]:
+    """The note on rows of which nothing came, one for each error, by reason; an example says what happened at which
+    row."""
+    by_reason: dict[str, list[str]] = {}
+    for error in errors:
+        by_reason.setdefault(error.reason, []).append(str(error))
+    return tuple(
+        Dropped(reason=reason, rows=len(said), examples=tuple(dict.fromkeys(said))[:EXAMPLES])
+        for reason, said in by_reason.items()
+    )
 
 
 def rank(row: Row, seed: int) -> str:

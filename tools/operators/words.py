@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from memory.records import (
+    TRANSFORM,
     Augment,
     Deduplicate,
     Filter,
+    Judge,
     MapTemplate,
     Mix,
     NearDeduplicate,
@@ -13,10 +17,16 @@ from memory.records import (
     Order,
     PassRate,
     Preferences,
+    Rewrite,
     Sampling,
     Select,
     SelfDistil,
+    Synthesise,
+    Transform,
 )
+
+SHORT = 60
+"""Characters of an instruction that are quoted."""
 
 
 def describe(operator: Operator) -> str:
@@ -47,6 +57,26 @@ def describe(operator: Operator) -> str:
             return f"self-distil {operator.keep} of {whose(operator)}, {_asked(operator)}{rest}"
         case Preferences():
             return f"pair right and wrong outputs of {whose(operator)}, {_asked(operator)}"
+        case Synthesise():
+            shown = f"each {operator.shots} shown"
+            return f"synthesise {operator.rows} rows by the {operator.model} model, {shown}, seed {operator.seed}"
+        case Rewrite():
+            return f"rewrite the {operator.field} by the {operator.model} model: {short(operator.prompt)}"
+        case Judge():
+            return f"judge by the {operator.model} model, at least {operator.least} of 5: {short(operator.rubric)}"
+        case Transform():
+            return f"{TRANSFORM}() {digest_of(operator)}"
+
+
+def short(text: str) -> str:
+    """The start of an instruction, on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= SHORT else f"{words[:SHORT]}..."
+
+
+def digest_of(operator: Transform) -> str:
+    """A short name for a function: the hash of its source text."""
+    return hashlib.sha256(operator.code.encode()).hexdigest()[:12]
 
 
 def whose(operator: Sampling) -> str:

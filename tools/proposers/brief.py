@@ -14,13 +14,17 @@ from pydantic import Field
 
 from memory.lineage import last_accepted
 from memory.records import (
+    Attribution,
     Baseline,
     BaseModelCard,
     DataRecipe,
+    Judge,
     Lesson,
     Plan,
     Record,
+    Rewrite,
     Sampling,
+    Score,
     Task,
     TrainingRecipe,
     Trial,
@@ -53,6 +57,9 @@ OVERHEAD_SECONDS: dict[Device, float] = {"cpu": 35.0, "cuda": 75.0}
 and sweep, the training engine's start, merging, the scorer."""
 SNAPSHOT_SECONDS = 2.0
 """Writing whole weights and swapping them into the server, beside their evaluation."""
+WRITTEN_ROW_SECONDS = 1.0
+"""What a language model takes for a row that it writes or judges, before a rehearsal has measured it: eight at a time,
+eight seconds each."""
 SAFETY = 0.93
 """Share of the time left that a plan may fill; the rest absorbs the error of the estimate."""
 
@@ -64,6 +71,16 @@ class Stop(Record):
     """One line with the figures behind it, and what the person can do where that helps."""
 
 
+class Remembered(Record):
+    """The training that won in an earlier run with the same benchmark and base model."""
+
+    run: str
+    trial: int
+    score: Score
+    """On that run's validation split. Its sealed test has no say."""
+    training: TrainingRecipe
+
+
 class Brief(Record):
     """Everything a planner may know. The same brief always gets the same answer."""
 
@@ -73,6 +90,10 @@ class Brief(Record):
     trials: tuple[Trial, ...] = ()
     """All ended trials, oldest first, failed ones included."""
     lessons: tuple[Lesson, ...] = ()
+    attribution: Attribution = Attribution()
+    """What each change did, and how good expectations were; for a language model, so empty where search plans."""
+    remembered: Remembered | None = None
+    """What a first trial may start from; None later, and where no earlier run did the same work."""
     wishes: tuple[Wish, ...] = ()
     """What the person wishes of the next plan, oldest first."""
     declined: tuple[Plan, ...] = ()
@@ -102,6 +123,8 @@ class Brief(Record):
     seconds_per_token: float | None = Field(default=None, gt=0)
     """Training seconds per token with LoRA: `measured_seconds_per_token`; None before the first measurement."""
     device: Device
+    no_code: str = ""
+    """Why generated code cannot run here; empty where it can."""
     min_trials: int = Field(default=3, ge=1)
     """The first trial leaves room for at least this many, where the budget allows."""
 
@@ -171,7 +194,7 @@ class Brief(Record):
 
     def tokens(self, data: DataRecipe, training: TrainingRecipe) -> float:
         """Tokens of the whole training: `rows * row_tokens * epochs`."""
-        rows = self.rows_available if data.rows is None else min(data.rows, self.train_rows)
+        rows = self.rows_available if data.rows is None else min(data.rows, self.train_rows + data.synthesised)
         return rows * self.row_tokens * training.epochs
 
     def training_seconds(self, data: DataRecipe, training: TrainingRecipe) -> float:
@@ -185,15 +208,24 @@ class Brief(Record):
         return self.fixed_seconds + self.training_seconds(data, training) + looks + self.sampling_seconds(data)
 
     def sampling_seconds(self, data: DataRecipe) -> float:
-        """Seconds of asking a model for outputs to training questions, at the baseline's measured pace."""
+        """Seconds of asking a model for outputs to training questions, at the baseline's measured pace, and those of
+        language models that write or judge rows."""
         outputs = sum(op.rows * op.samples for op in data.operators if isinstance(op, Sampling))
-        return outputs * self.baseline.zero_shot.seconds / self.baseline.zero_shot.n
+        own = outputs * self.baseline.zero_shot.seconds / self.baseline.zero_shot.n
+        return own + written_seconds(data, self.rows_available)
 
     def row_visits(self, seconds: float, training: TrainingRecipe | None = None) -> int:
         """How many rows, each epoch counted, `seconds` of training can see; with LoRA and eight rows at once where no
         recipe is given."""
         cost = 1.0 if training is None else cost_of(training)
         return int(max(0.0, seconds) / (self.row_tokens * self.speed * cost))
+
+
+def written_seconds(data: DataRecipe, rows_available: int) -> float:
+    """Seconds that language models take for their steps of a recipe, as far as that can be known before a rehearsal."""
+    judged = sum(isinstance(operator, Judge | Rewrite) for operator in data.operators)
+    rows = data.synthesised + judged * (rows_available if data.rows is None else data.rows)
+    return rows * WRITTEN_ROW_SECONDS
 
 
 def cost_of(training: TrainingRecipe) -> float:

@@ -16,6 +16,8 @@ SPIKE = 1.5
 jump)."""
 WILD_GRADIENT = 10.0
 """Gradient norm that a healthy training rarely exceeds (Axolotl's stability guide)."""
+WILD_SHARE = 0.2
+"""So many of them above it are no accident."""
 
 
 class Curve(Record):
@@ -41,7 +43,7 @@ class Curve(Record):
     @property
     def smooth(self) -> bool:
         """Whether the curve shows no sign of too high a learning rate."""
-        return self.spike < SPIKE and self.wild < 0.2
+        return self.spike < SPIKE and self.wild < WILD_SHARE
 
 
 def curve_of(losses: Sequence[LossPoint]) -> Curve | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from math import log, log2
 
 from memory.records import Trial
+from tools.causes.signs import ENDLESS, UNPARSED
 from tools.proposers.brief import Brief
 from tools.proposers.data_levers import RATE_GAIN, balance, easy_first, further_source, near_copies, own_words
 from tools.proposers.factors import Recipe, changed, shown
@@ -57,12 +58,11 @@ def gain_of_rows(brief: Brief, recipe: Recipe, rows: int) -> float:
 def hunger(look: Look) -> tuple[str, str, float]:
     """What asks for more rows: the cause, its figure, and how sure that is."""
     score, curve = look.score, look.curve
-    unparsed = 1 - score.parsed / (score.n * score.samples)
     if look.overfit and look.trial.train_score:
         figure = f"{look.trial.train_score.value:.3f} on trained rows against {score.value:.3f} on new ones"
         return "it memorises its rows: over-fitting", figure, 0.8
-    if unparsed > 0.05:
-        return "the answer's format is not learnt", f"{unparsed:.0%} of outputs hold no answer", 0.75
+    if look.unparsed > UNPARSED:
+        return "the answer's format is not learnt", f"{look.unparsed:.0%} of outputs hold no answer", 0.75
     if curve and look.falling:
         figure = f"the loss fell by {curve.drop:.0%} from the third to the last quarter, to {curve.end:.3f}"
         return "training ended too early: the loss was still falling", figure, 0.8
@@ -170,9 +170,8 @@ def steps(look: Look) -> Iterator[Diagnosis]:
 
 def repetition(look: Look) -> Iterator[Diagnosis]:
     """Outputs that loop or run into the token limit although rows are learnt: too high a learning rate."""
-    loops = sum(error.count for error in look.trial.errors if error.name == "repetition")
-    broken, total = max(loops, look.score.truncated), look.score.n * look.score.samples
-    if broken / total > 0.02 and not look.underfit:
+    broken, total = look.endless, look.outputs
+    if broken / total > ENDLESS and not look.underfit:
         figure = f"{broken} of {total} outputs loop or hit the token limit"
         lower = rounded(look.recipe.training.learning_rate / 2)
         source = "repetition loops: halve the learning rate (SimPO's notes)"
@@ -226,6 +225,6 @@ def diagnose(brief: Brief, trial: Trial, recipe: Recipe) -> list[Diagnosis]:
     GRPO, whose curves and rows these rules cannot read."""
     if trial.score is None or recipe.training.objective != "sft":
         return []
-    look = Look(brief, trial, trial.score, recipe)
+    look = Look(trial, trial.score, brief, recipe)
     found = [diagnosis for rule in RULES for diagnosis in rule(look)]
     return sorted(found, key=lambda one: -one.confidence)

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from memory.records import (
     Change,
     DataRecipe,
     Filter,
+    Judge,
     Mix,
     NearDeduplicate,
     Operator,
     Order,
     PassRate,
+    Plan,
     Record,
+    Rewrite,
     Select,
     SelfDistil,
+    Synthesise,
     TrainingRecipe,
+    Transform,
 )
 
 Value = str | int | float | None
 
 MIX_SHARE = 0.3
 """Share of a further source that is mixed in."""
+THOUGHT: dict[str, type[Transform | Synthesise | Rewrite | Judge]] = {
+    "transform": Transform,
+    "synthesise": Synthesise,
+    "rewrite": Rewrite,
+    "judge": Judge,
+}
+"""Steps that language models write, as factors: JSON of the operator. In this order they stand behind the others, so
+that only selected rows are paid for and everything new is judged; an `order` stands behind them."""
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "batch_size": ("micro_batch",),
     "method": ("learning_rate",),
@@ -60,6 +73,24 @@ rate of its own size, what goes on from trained weights has an amount of its own
 looked at goes with its length; another objective needs other rows, fewer at a time, and smaller steps. They belong to
 the factor that leads."""
 
+WITHOUT_EFFECT = ("micro_batch", "snapshots")
+"""Settings that change neither the optimiser's steps nor the rows."""
+ALIKE: dict[str, float] = {
+    "learning_rate": 1.3,  # a quarter of the step of 3 that is a fine enough grid (tinker-cookbook)
+    "lora_alpha": 1.3,  # acts like the learning rate
+    "batch_size": 1.3,  # the best learning rate goes with its square root (tinker-cookbook)
+    "lora_rank": 1.3,  # 32 times the rank brought 0.009 to 0.04 of loss (tinker-cookbook)
+    "rows": 1.15,  # a doubling closes 17 % of the distance to the ceiling, this 3 %: about a standard error
+    "epochs": 1.15,  # half of what rows bring
+}
+"""Ratio from which two values of a factor count as different, with its reason; other factors differ by any amount."""
+ALIKE_STEP: dict[str, float] = {
+    "lora_dropout": 0.02,  # guides know 0, 0.05 and 0.1
+    "warmup_ratio": 0.015,  # guides give 0.03 to 0.1, and none at all cost nothing (2412.13337)
+    "weight_decay": 0.011,  # guides give 0 to 0.01; only above 0.1 it holds an adapter back (Axolotl)
+}
+"""The same as a difference, for factors that may be 0."""
+
 
 class Recipe(Record):
     """Data and training of one trial."""
@@ -69,18 +100,24 @@ class Recipe(Record):
 
     @property
     def rows(self) -> int:
-        """Rows that the recipe selects; 0 where it takes all."""
-        return self.data.rows or 0
+        """Rows that the recipe selects; 0 where it takes all. Those that are written anew come on top."""
+        return 0 if self.data.rows is None else self.data.rows - self.data.synthesised
 
     @property
     def visits(self) -> float:
         """Rows seen in training, each epoch counted."""
-        return self.rows * self.training.epochs
+        return (self.rows + self.data.synthesised) * self.training.epochs
 
     @property
     def steps(self) -> int:
         """Optimiser steps."""
         return math.ceil(self.visits / self.training.batch_size)
+
+
+def recipe_of_plan(plan: Plan, rows: int) -> Recipe:
+    """A plan's recipe; where it takes all rows, `rows` is written into it: how many that are."""
+    recipe = Recipe(data=plan.data, training=plan.training)
+    return recipe if recipe.data.rows is not None else changed(recipe, rows=rows)
 
 
 def factors(recipe: Recipe) -> dict[str, Value]:
@@ -94,6 +131,7 @@ def factors(recipe: Recipe) -> dict[str, Value]:
         "pass_rate": None,
         "curriculum": None,
     }
+    table |= dict.fromkeys(THOUGHT)
     for operator in recipe.data.operators:
         if isinstance(operator, Select):
             table |= {"rows": operator.rows, "skip": operator.skip}
@@ -139,6 +177,7 @@ def changed(recipe: Recipe, **values: Value) -> Recipe:
     if "near_duplicates" in values:
         alike = NearDeduplicate.model_validate({"threshold": values["near_duplicates"]})
         operators = [alike, *without(operators, NearDeduplicate)]
+    operators = _with_thought(operators, values)
     settings = {name: value for name, value in values.items() if name in TrainingRecipe.model_fields}
     if "curriculum" in values:
         by, _, descending = str(values["curriculum"]).partition(" ")
@@ -148,6 +187,21 @@ def changed(recipe: Recipe, **values: Value) -> Recipe:
     if training.micro_batch > training.batch_size:
         training = training.model_copy(update={"micro_batch": training.batch_size})
     return Recipe(data=DataRecipe(operators=tuple(operators)), training=training)
+
+
+def _with_thought(operators: list[Operator], values: Mapping[str, Value]) -> list[Operator]:
+    """The operators with the steps that language models write set, or taken out where a value is None."""
+    if not values.keys() & THOUGHT.keys():
+        return operators
+    steps: dict[str, Operator] = {op.kind: op for op in operators if op.kind in THOUGHT}
+    for name, kind in THOUGHT.items():
+        if name in values:
+            steps.pop(name, None)
+            if (value := values[name]) is not None:
+                steps[name] = kind.model_validate_json(str(value))
+    orders = [op for op in operators if isinstance(op, Order)]
+    others = [op for op in operators if op.kind not in THOUGHT and not isinstance(op, Order)]
+    return [*others, *(steps[name] for name in THOUGHT if name in steps), *orders]
 
 
 def without(operators: Iterable[Operator], kind: type[Record]) -> list[Operator]:
@@ -165,19 +219,34 @@ def differing(before: Recipe, after: Recipe) -> list[str]:
 
 def change_between(before: Recipe, after: Recipe) -> Change | None:
     """The change as a plan states it: one factor by name, or `several`; None where nothing differs."""
-    names = differing(before, after)
-    if not names:
-        return None
-    old, new = factors(before), factors(after)
-    if names == ["continue_from"]:
-        return Change(factor="continue_from", before=_weights(before), after=f"{_weights(after)}, {after.rows} rows")
-    if len(names) == 1:
-        return Change(factor=names[0], before=shown(old.get(names[0])), after=shown(new.get(names[0])))
+    changes = changes_between(before, after)
+    if len(changes) < 2:
+        return changes[0] if changes else None
     return Change(
         factor="several",
-        before=", ".join(f"{name} {shown(old.get(name))}" for name in names),
-        after=", ".join(f"{name} {shown(new.get(name))}" for name in names),
+        before=", ".join(f"{change.factor} {change.before}" for change in changes),
+        after=", ".join(f"{change.factor} {change.after}" for change in changes),
     )
+
+
+def changes_between(before: Recipe, after: Recipe) -> list[Change]:
+    """All changes, those left out that merely follow another."""
+    changes = _changes(before, after, differing(before, after))
+    if [change.factor for change in changes] == ["continue_from"]:
+        return [Change(factor="continue_from", before=_weights(before), after=f"{_weights(after)}, {after.rows} rows")]
+    return changes
+
+
+def following(before: Recipe, after: Recipe) -> list[Change]:
+    """The changes that merely follow another."""
+    names = {follower for name in differing(before, after) for follower in FOLLOWERS.get(name, ())}
+    old, new = factors(before), factors(after)
+    return _changes(before, after, [name for name in old if name in names and old[name] != new.get(name)])
+
+
+def _changes(before: Recipe, after: Recipe, names: Iterable[str]) -> list[Change]:
+    old, new = factors(before), factors(after)
+    return [Change(factor=name, before=shown(old.get(name)), after=shown(new.get(name))) for name in names]
 
 
 def _weights(recipe: Recipe) -> str:
@@ -192,15 +261,15 @@ def shown(value: Value) -> str:
 
 
 def near(one: Recipe, other: Recipe) -> bool:
-    """Whether two recipes are too alike to be worth two trials: same settings, amounts within 15 %, learning rates
-    within a factor of 1.3 (a grid of 3 is fine enough: tinker-cookbook)."""
-    tolerance = {"learning_rate": 1.3, "rows": 1.15, "epochs": 1.15}
+    """Whether two recipes are too alike to be worth two trials: no factor differs by as much as could matter."""
     old, new = factors(one), factors(other)
-    for name in old | new:
-        a, b = old.get(name), new.get(name)
-        if a == b or name in ("micro_batch", "snapshots"):
-            continue
-        alike = tolerance.get(name, 1.0)
-        if not isinstance(a, int | float) or not isinstance(b, int | float) or max(a, b) >= alike * min(a, b):
-            return False
-    return True
+    return all(name in WITHOUT_EFFECT or _alike(name, old.get(name), new.get(name)) for name in old | new)
+
+
+def _alike(name: str, one: Value, other: Value) -> bool:
+    if one == other:
+        return True
+    if isinstance(one, str | None) or isinstance(other, str | None):
+        return False
+    ratio, step = ALIKE.get(name, 1.0), ALIKE_STEP.get(name, 0.0)
+    return max(one, other) < ratio * min(one, other) or abs(one - other) < step

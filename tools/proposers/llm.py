@@ -6,11 +6,11 @@ proposer plans the trial; where that happened three times in a row, it plans the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from memory.errors import InputError, ModelError, ServerError, TrialError
-from memory.records import Plan
+from memory.records import Plan, Research
 from tools.llm.broker import PATIENCE_SECONDS, Broker
 from tools.llm.endpoint import Endpoint, Message
 from tools.llm.prompt import form_text, rendered
@@ -18,10 +18,10 @@ from tools.llm.typed import ask_for
 from tools.proposers import search
 from tools.proposers.bounds import RefusedError
 from tools.proposers.brief import Brief, Stop
-from tools.proposers.llm_brief import Facts, brief_text
-from tools.proposers.llm_errors import ErrorReader
-from tools.proposers.llm_form import ProposedPlan
+from tools.proposers.llm_brief import Facts, Part, brief_text
+from tools.proposers.llm_form import DATA_STEPS, ProposedPlan, StructuredPlan
 from tools.proposers.llm_plan import plan_of
+from tools.proposers.llm_research import Researcher, cited, research_part
 from tools.proposers.starting_recipe import FEWEST_VISITS
 
 PURPOSE = "planner"
@@ -31,6 +31,10 @@ PROSE_CHARS_A_TOKEN = 3.5
 """Of the prompt around the brief, which is plain English."""
 PATIENCE_SHARE, LEAST_PATIENCE = 0.1, 60.0
 """Share of the time for trials that waiting for an answer may take, and the seconds that any model needs."""
+
+SMALL = 1_000_000_000
+"""Weights under which a model that plans for itself is not asked for instructions and code: it would fill the little
+room for its answer with them."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,10 @@ class LanguagePlanner:
     """The search proposer, or what a test puts in its place."""
     note: Callable[[str], None]
     """Is told what a person should know, a line each."""
-    reader: ErrorReader | None = None
-    """Reads wrong outputs for the planner; None shows them raw."""
+    researcher: Researcher | None = None
+    """Looks things up before the first plan; None where the person did not ask for it."""
+    form: type[ProposedPlan | StructuredPlan] = ProposedPlan
+    """What the models fill in: with numbers, or without, where Optuna tunes them."""
 
     def __call__(self, brief: Brief) -> Plan | Stop:
         """The next plan, or why there is none.
@@ -56,10 +62,11 @@ class LanguagePlanner:
         there. Later, such a refusal is answered like any other failure, by the search proposer.
         """
         net = self.net(brief)
+        self.broker.meter.trial = brief.number
         if self._nothing_to_ask(brief, net):
             return net
         try:
-            return self._asked(brief, net)
+            return self._told(self._asked(brief, net))
         except ModelError as error:
             if error.fault in ("key", "model") and not brief.trials:
                 raise InputError(error.message, error.way_out) from error
@@ -86,24 +93,32 @@ class LanguagePlanner:
             self.note(f"{self.endpoints[0].model} planned none of the last {GIVEN_UP} trials; search plans the rest")
         return given_up
 
+    def _told(self, plan: Plan | Stop) -> Plan | Stop:
+        """The plan; what it cites is said to the person, who alone can bring it here."""
+        if isinstance(plan, Plan) and plan.cites:
+            says = f"trial {plan.number} rests on {'; '.join(plan.cites)}"
+            self.note(f"{says} (nothing of it is downloaded; rows of your own come with --dataset)")
+        return plan
+
     def _asked(self, brief: Brief, net: Plan | Stop) -> Plan | Stop:
         """What the model proposes; where the brief is too long for it, once more with half of it. Raises ModelError,
         TrialError, ServerError and RefusedError."""
         most = self.endpoints[0].prompt_tokens
+        research = self.researcher(brief, self.facts, patience(brief)) if self.researcher else Research()
+        more = (Part(self._money(brief)), research_part(research))
         try:
-            return self._twice(brief, net, most)
+            return cited(self._twice(brief, net, most, more), research)
         except ModelError as error:
             if error.fault != "context":
                 raise
         self.note(f"the brief was too long for {self.endpoints[0].model} and was cut by half, oldest details first")
-        return self._twice(brief, net, most // 2)
+        return cited(self._twice(brief, net, most // 2, more), research)
 
-    def _twice(self, brief: Brief, net: Plan | Stop, most_tokens: int) -> Plan | Stop:
+    def _twice(self, brief: Brief, net: Plan | Stop, most_tokens: int, more: Sequence[Part]) -> Plan | Stop:
         """A proposal, and a second one where the first cannot be used."""
-        form = form_text(ProposedPlan)
-        reading = self.reader(brief, self.facts, patience(brief)) if self.reader else ""
+        form = form_text(self.form, not_asked(self.endpoints[0], brief))
         left = most_tokens - int(len(self.template + form) / PROSE_CHARS_A_TOKEN)
-        prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left, reading))
+        prompt = rendered(self.template, form=form, brief=brief_text(brief, self.facts, net, left, more))
         first, second = self.endpoints
         try:
             return plan_of(self._form(first, prompt, brief), brief, net)
@@ -112,9 +127,24 @@ class LanguagePlanner:
         self.note(f"{first.model}, trial {brief.number}: {why}")
         return plan_of(self._form(second, f"{prompt}\n\n{why}", brief), brief, net)
 
-    def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan:
+    def _money(self, brief: Brief) -> str:
+        """What is left for language models, and what a trial's planning costs; empty where nobody set a cap."""
+        meter = self.broker.meter
+        if meter.budget_usd is None:
+            return ""
+        spent, trials = meter.spent_before(brief.number)
+        each = f"; planning a trial took ${spent / trials:.4f} so far" if trials else ""
+        return f"Money for language models: ${meter.budget_usd - spent:.4f} of ${meter.budget_usd:g} are left{each}."
+
+    def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan | StructuredPlan:
         asked = [Message(role="user", content=prompt)]
-        return ask_for(ProposedPlan, self.broker, endpoint, asked, PURPOSE, patience(brief))
+        left_out = not_asked(endpoint, brief)
+        return ask_for(self.form, self.broker, endpoint, asked, PURPOSE, patience(brief), without=left_out)
+
+
+def not_asked(endpoint: Endpoint, brief: Brief) -> Collection[str]:
+    """Fields that are left out of a model's form: instructions and code, where a very small one plans for itself."""
+    return DATA_STEPS if endpoint.socket is not None and brief.model.parameters < SMALL else ()
 
 
 def patience(brief: Brief) -> float:

@@ -5,24 +5,30 @@ Nothing of the sealed test is in it, and no gold answer of validation; the examp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memory.layout import RunFolder, read_rows
 from memory.records import Outcome, Plan, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
+from tools.causes.text import attribution_lines, blame_lines, reading_lines
 from tools.llm.endpoint import CHARS_A_TOKEN
 from tools.llm.prompt import fenced
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.curves import curve_of
 from tools.proposers.factors import Recipe, change_between, factors, shown
-from tools.proposers.history import recipe_of, standing
+from tools.proposers.history import dead_end, recipe_of, standing
+from tools.proposers.llm_sources import SourceProfile, source_texts
 from tools.proposers.starting_recipe import size_of
 from tools.training.memory import estimate_memory
 
 PROMPT_CHARS, OUTPUT_CHARS = 700, 240
 """Of an example: the end of its prompt, where the question stands, and the start of an output."""
+DESCRIPTION_CHARS = 2000
+"""Of the person's own words about the task."""
+ROW_CHARS = 300
+"""Of a training row."""
 LABEL_CHARS, MOST_LABELS = 40, 20
 """Of what data can name itself: closed answers and columns."""
 EXAMPLES = 2
@@ -48,27 +54,34 @@ class Facts:
 
     benchmark: Benchmark
     items: tuple[Item, ...]
-    """Training rows, two with different answers among them where there are such."""
+    """Training rows, five at most; the first two have different answers where there are such."""
     folder: RunFolder
     memory_bytes: int
     """Of the machine's largest GPU, or of the machine."""
     earlier: tuple[str, ...] = ()
     """What earlier runs on the same benchmark or model taught."""
+    sources: Callable[[], Sequence[SourceProfile]] = tuple
+    """Looks at the person's further data files."""
 
 
-def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, reading: str = "") -> str:
-    """The brief in at most so many tokens, by an estimate on the safe side; what was left out is said. `reading` is
-    what another model read out of the wrong outputs."""
+def brief_text(brief: Brief, facts: Facts, net: Plan | Stop, most_tokens: int, more: Sequence[Part] = ()) -> str:
+    """The brief in at most so many tokens, by an estimate on the safe side; what was left out is said. `more` is what
+    a planner knows beside it."""
     parts = [
         Part(task_part(brief, facts)),
+        Part(brief.task.description[:DESCRIPTION_CHARS], rank=1, short=brief.task.description[:LABEL_CHARS]),
         Part(example_part(facts), rank=8),
+        Part(rows_part(facts), rank=13),
+        *(Part(text, rank=11, short=short) for text, short in source_texts(facts.sources())),
         Part(baseline_part(brief)),
         *trial_parts(brief),
-        Part(reading, rank=3),
+        Part(reading_part(brief), rank=3),
+        Part(bullets("What each change did on validation", tuple(attribution_lines(brief.attribution))), rank=5),
+        *more,
         *wrong_outputs(brief, facts),
         Part(bullets("Lessons of this run", (f"{one.text} ({one.evidence})" for one in brief.lessons)), rank=9),
         Part(bullets("Lessons of earlier runs", facts.earlier), rank=LONG_AGO - 1),
-        Part(machine_part(brief, facts)),
+        Part(machine_part(brief, facts, net)),
         Part(net_part(brief, net), rank=4),
     ]
     return fitted(parts, int(most_tokens * CHARS_A_TOKEN))
@@ -108,16 +121,17 @@ def task_part(brief: Brief, facts: Facts) -> str:
     closed = brief.closed_answers
     shown_answers = ", ".join(repr(answer[:LABEL_CHARS]) for answer in (closed or ())[:MOST_LABELS])
     answers = "open answers" if closed is None else f"{len(closed)} answers: {shown_answers}"
+    sampled = f", {benchmark.samples} of them a question" if benchmark.samples > 1 else ""
     columns = sorted({name[:LABEL_CHARS] for item in facts.items for name in item.columns})[:MOST_LABELS]
     lines = [
         f"Task: {benchmark.name}, {benchmark.title}",
-        f"{task.description}" if task.description else "",
         f"Metric: {task.metric}, {'higher' if task.higher_is_better else 'lower'} is better; {answers}; "
-        f"outputs of up to {benchmark.max_new_tokens} tokens.",
+        f"outputs of up to {benchmark.max_new_tokens} tokens{sampled}, at temperature {benchmark.temperature:g}.",
         f"Model: {brief.model.name}, {brief.model.parameters / 1e6:.0f}M weights, {brief.model.layers} layers.",
         f"Rows: {brief.rows_available} to train on, {brief.row_tokens:.0f} tokens on average, "
         f"{brief.longest_row} the longest; answers of {brief.answer_chars:.0f} characters"
         + (f"; columns {', '.join(columns)}." if columns else "."),
+        f"They come from {benchmark.source}, licence {benchmark.terms}." if benchmark.own is None else "",
         *(f"Further source {number}: {Path(source).name}" for number, source in enumerate(task.raw_data, 1)),
     ]
     return "\n".join(line for line in lines if line)
@@ -137,6 +151,12 @@ def example_part(facts: Facts) -> str:
     return f"A training row, its gold {item.answer[:OUTPUT_CHARS]!r}:\n" + fenced(
         "\n".join([item.prompt[-PROMPT_CHARS:], "", *lines])
     )
+
+
+def rows_part(facts: Facts) -> str:
+    """Further training rows, cut."""
+    rows = [f"{item.prompt[-ROW_CHARS:]}\n=> {item.answer[:ROW_CHARS]!r}" for item in facts.items[1:]]
+    return f"{len(rows)} more training rows:\n{fenced(joined(rows))}" if rows else ""
 
 
 def baseline_part(brief: Brief) -> str:
@@ -182,12 +202,21 @@ def trial_text(brief: Brief, trial: Trial) -> str:
         lines.append(f"  loss {curve.start:.3f} -> {curve.end:.3f}, {falling}, {trial.training.steps} steps")
     if trial.errors:
         lines.append("  errors: " + ", ".join(f"{one.count} {one.name}" for one in trial.errors))
+    lines += [f"  {line}" for line in blame_lines(trial.blame)] if trial.blame else []
     lines += [
         f"  guard {one.benchmark} {figure(one.score)}, {one.comparison.difference:+.3f}"
         for one in trial.guards
         if one.comparison
     ]
+    lines += [f"  {dead}"] if (dead := dead_end(brief, trial)) else []
     return "\n".join([*lines, f"  judged: {trial.arithmetic}"])
+
+
+def reading_part(brief: Brief) -> str:
+    """What a cheaper model read in the wrong outputs of the trial to grow from. It may repeat what they say."""
+    best = standing(brief)
+    told = "\n".join(reading_lines(best.blame)) if best and best.blame else ""
+    return f"Trial {best.number}'s wrong outputs:\n{fenced(told)}" if best and told else ""
 
 
 def short_trial(trial: Trial) -> str:
@@ -229,13 +258,13 @@ def wrong_outputs(brief: Brief, facts: Facts) -> list[Part]:
 # --- what can be done -----------------------------------------------------------------------------------------------
 
 
-def machine_part(brief: Brief, facts: Facts) -> str:
+def machine_part(brief: Brief, facts: Facts, net: Plan | Stop) -> str:
     """Machine, time and bounds."""
     size = size_of(brief.model.parameters)
     last = brief.trials[-1].plan.training if brief.trials else None
     per_row = brief.row_tokens * brief.speed
     lines = [
-        f"Machine: {brief.device}, {facts.memory_bytes / 2**30:.0f} GiB. {memory_text(brief)}",
+        f"Machine: {brief.device}, {facts.memory_bytes / 2**30:.0f} GiB. {memory_text(brief, net)}",
         f"Time: {brief.spendable:.0f} s for trials; each takes {brief.fixed_seconds:.0f} s and {per_row:.3f} s a row "
         f"and epoch; so {brief.row_visits(brief.training_room, last)} rows x epochs at most in the next one."
         + (f" {brief.trials_left} trials are left." if brief.trials_left is not None else ""),
@@ -244,9 +273,11 @@ def machine_part(brief: Brief, facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def memory_text(brief: Brief) -> str:
-    """What the usual methods take for the longest row, by estimate."""
-    training = next((trial.plan.training for trial in reversed(brief.trials)), None)
+def memory_text(brief: Brief, net: Plan | Stop) -> str:
+    """What the usual methods take for the longest row, by estimate, with the last trial's recipe or the first one's."""
+    whose, training = ("Such a recipe", net.training) if isinstance(net, Plan) else ("", None)
+    if brief.trials:
+        whose, training = f"Trial {brief.trials[-1].number}'s recipe", brief.trials[-1].plan.training
     if training is None:
         return ""
     methods = ("lora", "full") if brief.device == "cpu" else ("qlora", "lora", "full")
@@ -254,7 +285,7 @@ def memory_text(brief: Brief) -> str:
     for method in methods:
         recipe = training.model_copy(update={"method": method})
         told.append(f"{method} {estimate_memory(recipe, brief.model, brief.longest_row, brief.device) / 2**30:.1f} GiB")
-    return f"Trial {brief.trials[-1].number}'s recipe takes: {', '.join(told)}."
+    return f"{whose} takes: {', '.join(told)}."
 
 
 def net_part(brief: Brief, net: Plan | Stop) -> str:

@@ -7,7 +7,7 @@ from math import sqrt
 
 from memory.records import FailureKind, Trial
 from tools.proposers.brief import CHARS_PER_TOKEN, TEMPLATE_TOKENS, Brief
-from tools.proposers.factors import Recipe, Value, changed, factors
+from tools.proposers.factors import THOUGHT, Recipe, Value, changed, factors
 from tools.proposers.starting_recipe import FEWEST_VISITS, rounded, sequence_length
 
 Remedy = tuple[str, Value, str]
@@ -118,6 +118,10 @@ def repaired(brief: Brief, trial: Trial, recipe: Recipe) -> list[tuple[Remedy, R
     if trial.failure is None:
         return []
     fixes = []
+    for factor in [name for name in THOUGHT if factors(recipe)[name] is not None]:
+        if trial.failure.node == "data_engineer":
+            remedy: Remedy = factor, None, "a step that a language model wrote does not work: the same without it"
+            fixes.append((remedy, changed(recipe, **{factor: None})))
     for factor, value, why in REPAIRS[trial.failure.kind](brief, trial, recipe):
         fixed = changed(recipe, **{factor: value})
         if factor == "method" and recipe.training.method == "full":

@@ -7,7 +7,7 @@ recipes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -52,20 +52,26 @@ def space_around(brief: Brief, centre: Recipe) -> Space:
 
 def draws(brief: Brief, centre: Recipe) -> Iterator[Recipe]:
     """Up to DRAWS recipes around `centre`, best guess first; rows are cut to what the time left can train on."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     space = space_around(brief, centre)
-    study = optuna.create_study(direction="maximize", sampler=_sampler(brief))
-    for record in _history(brief, space):
+    modelled = len(brief.scored) >= MODEL_FROM
+    for point in points(space, _history(brief, space), brief.task.seed, modelled=modelled):
+        yield _recipe(brief, centre, point)
+
+
+def points(space: Space, history: Iterable[FrozenTrial], seed: int, *, modelled: bool) -> Iterator[dict[str, float]]:
+    """Up to DRAWS points of a space, best guess first: of a model of the history, or quasi-random."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=_sampler(seed, modelled))
+    for record in history:
         study.add_trial(record)
     for _ in range(DRAWS):
-        yield _recipe(brief, centre, study.ask(space).params)
+        yield study.ask(space).params
 
 
-def _sampler(brief: Brief) -> optuna.samplers.BaseSampler:
-    seed = brief.task.seed
+def _sampler(seed: int, modelled: bool) -> optuna.samplers.BaseSampler:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
-        if len(brief.scored) < MODEL_FROM:
+        if not modelled:
             return optuna.samplers.QMCSampler(scramble=True, seed=seed, warn_independent_sampling=False)
         return optuna.samplers.TPESampler(n_startup_trials=0, multivariate=True, constant_liar=True, seed=seed)
 
@@ -76,12 +82,13 @@ def _history(brief: Brief, space: Space) -> Iterator[FrozenTrial]:
     for trial in brief.trials:
         table = factors(Recipe(data=trial.plan.data, training=trial.plan.training))
         params = {name: table[name] for name in space} | {"epochs": round(trial.plan.training.epochs)}
-        if all(_inside(space[name], value) for name, value in params.items()):
+        if all(inside(space[name], value) for name, value in params.items()):
             value = brief.value(trial) if trial.score else worst
             yield create_trial(state=TrialState.COMPLETE, params=params, distributions=space, value=value)
 
 
-def _inside(distribution: BaseDistribution, value: Value) -> bool:
+def inside(distribution: BaseDistribution, value: Value) -> bool:
+    """Whether a value lies in a distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return value in distribution.choices
     if isinstance(distribution, FloatDistribution | IntDistribution):

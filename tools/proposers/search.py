@@ -1,36 +1,33 @@
 """The proposer without a language model: diagnosis rules first, then a sampler around the best recipe.
 
-The first trial takes a small share of the time, so that what it shows can be acted upon. Then each plan changes the one
-factor that is worth most: its own expected gain, and what the time it leaves can still bring by growth. Equal
-briefs get equal answers, so that a resumed run goes on as if it had never stopped.
+The first trial takes a small share of the time, so that what it shows can be acted upon. Then each plan grows from the
+trial that the strategy of the run chooses (`strategies/`), and changes the one factor that is worth most: its own
+expected gain, and what the time it leaves can still bring by growth. Equal briefs get equal answers, so that a resumed
+run goes on as if it had never stopped.
 """
 
 from __future__ import annotations
-
-from math import log2
 
 from memory.lineage import rose, same_recipe
 from memory.records import Plan, Trial
 from tools.proposers.after_imitation import further
 from tools.proposers.brief import Brief, Stop
-from tools.proposers.diagnosis import ROWS_GAIN, diagnose
-from tools.proposers.factors import Recipe, change_between, changed, factors, shown
-from tools.proposers.history import losing_streak, lost, recipe_of, standing, tried
-from tools.proposers.look import WORTHWHILE, Diagnosis
-from tools.proposers.repairs import persistent_failure, repaired
+from tools.proposers.factors import Recipe, change_between, changed
+from tools.proposers.history import losing_streak, recipe_of, standing, tried
+from tools.proposers.look import Diagnosis
+from tools.proposers.moves import failure_line, remedies, repairs, worth_most
+from tools.proposers.repairs import persistent_failure
 from tools.proposers.sampler import draws
-from tools.proposers.sizing import all_rows_and_epochs, cut, looks, stretched
-from tools.proposers.starting_recipe import starting_recipe
+from tools.proposers.sizing import cut, looks
+from tools.proposers.starting_recipe import as_remembered, starting_recipe
+from tools.proposers.strategies import STRATEGIES
 from tools.proposers.wishes import gone_back_to, honoured
-from tools.proposers.worth import fits, gain_of, leaves_room, worth
+from tools.proposers.worth import fits, gain_of
 
 FIRST_GAIN = 1 / 3
 """Share of the headroom that a first trial closes: the median of eight reference tasks (0.04 to 0.99)."""
 SAMPLED_GAIN, SAMPLED_CONFIDENCE = 0.1, 0.2
 """What a drawn recipe is expected to bring where no rule fires."""
-REPAIR_CONFIDENCE = 0.8
-MINOR = 0.02
-"""Share of the headroom below which a remedy waits until nothing better is left."""
 PATIENCE = 3
 """So many scored trials without an accepted one, and no rule left to try, end the run."""
 PROMISING = 0.3
@@ -54,17 +51,11 @@ def _own(brief: Brief) -> Plan | Stop:
         return _first(brief)
     if (back := gone_back_to(brief)) is not None:
         return _from(brief, back)
-    best, last = standing(brief), brief.trials[-1]
-    candidates = [(last, one) for one in _repairs(brief, last)]
-    if best is not None:
-        remedies = _remedies(brief, best)
-        fitted = [*stretched(brief, remedies), *all_rows_and_epochs(brief, recipe_of(brief, best))]
-        candidates += [(best, one) for one in (*remedies, *fitted)]
-    chosen = _choose(brief, candidates)
-    if chosen is not None:
-        return _planned(brief, *chosen)
-    if best is None:
-        return Stop(reason=f"No trial reached a score, and nothing is left to change after: {_failure_line(last)}")
+    if (choice := STRATEGIES[brief.task.planning.search](brief)) is not None:
+        return _planned(brief, *choice)
+    if (best := standing(brief)) is None:
+        last = failure_line(brief.trials[-1])
+        return Stop(reason=f"No trial reached a score, and nothing is left to change after: {last}")
     return _without_rules(brief, best)
 
 
@@ -90,7 +81,8 @@ def _first(brief: Brief) -> Plan | Stop:
     start = starting_recipe(brief)
     if isinstance(start, Stop):
         return start
-    recipe = Recipe(data=start[0], training=start[1])
+    recipe = as_remembered(brief, Recipe(data=start[0], training=start[1]))
+    remembered = recipe.training != start[1]
     if tried(brief, recipe):
         fresh = [drawn for drawn in draws(brief, recipe) if fits(brief, drawn) and not tried(brief, drawn)]
         if not fresh:
@@ -103,7 +95,8 @@ def _first(brief: Brief) -> Plan | Stop:
     return Plan(
         number=brief.number,
         parent=None,
-        diagnosis=f"Nothing is trained yet. The base model scores {base.value:.3f} ({base.shots}-shot, n = {base.n}).",
+        diagnosis=f"Nothing is trained yet. The base model scores {base.value:.3f} ({base.shots}-shot, n = {base.n})."
+        + (_remembered(brief) if remembered else ""),
         hypothesis=f"{data.rows} rows x {training.epochs:g} epochs at learning rate {training.learning_rate:g} close "
         f"a third of the distance {headroom:.3f} to the ceiling, as the median of eight reference tasks did.",
         change=None,
@@ -115,10 +108,19 @@ def _first(brief: Brief) -> Plan | Stop:
     )
 
 
+def _remembered(brief: Brief) -> str:
+    """Where the settings of a first trial come from."""
+    before = brief.remembered
+    assert before is not None, "something is remembered"
+    score = f"{before.score.value:.3f} on validation (n = {before.score.n})"
+    return f" Settings are those of trial {before.trial} of run {before.run}, which won there with {score}."
+
+
 def _from(brief: Brief, trial: Trial) -> Plan:
     """Grow from a trial that the person named: what its figures say, else its recipe once more under another seed."""
     recipe = recipe_of(brief, trial)
-    chosen = _choose(brief, [(trial, one) for one in (*_remedies(brief, trial), *_repairs(brief, trial))])
+    named = [(trial, one) for one in remedies(brief, trial)]
+    chosen = worth_most(brief, [*named, *repairs(brief, trial)])
     if chosen is not None:
         return _planned(brief, *chosen)
     again = changed(recipe, seed=recipe.training.seed + 1)
@@ -127,74 +129,9 @@ def _from(brief: Brief, trial: Trial) -> Plan:
     return _planned(brief, trial, _drawn(again, recipe, f"trial {trial.number} is gone back to"))
 
 
-# --- candidates ---------------------------------------------------------------------------------------------------
-
-Candidate = tuple[Trial, Diagnosis]
-"""The trial to grow from, and the change."""
-
-
-def _remedies(brief: Brief, best: Trial) -> list[Diagnosis]:
-    """What the rules say about the best trial, without what was tried from it or lost elsewhere."""
-    recipe = recipe_of(brief, best)
-    table = factors(recipe)
-    return [
-        one
-        for one in diagnose(brief, best, recipe)
-        if not lost(brief, best, one.factor, table[one.factor], factors(one.recipe)[one.factor])
-        and not tried(brief, one.recipe)
-    ]
-
-
-def _repairs(brief: Brief, failed: Trial) -> list[Diagnosis]:
-    """A failed trial with one thing mended; worth what the failed plan hoped for, less where rows go. Empty if it
-    did not fail."""
-    if failed.failure is None:
-        return []
-    recipe = recipe_of(brief, failed)
-    parent = next((trial for trial in brief.scored if trial.number == failed.plan.parent), None)
-    start = brief.turned(brief.baseline.better.value) if parent is None else brief.value(parent)
-    hoped = min(1.0, max(0.0, failed.plan.expected_gain) / max(1e-6, brief.headroom(start)))
-    found = []
-    for (factor, value, why), mended in repaired(brief, failed, recipe):
-        growth = 1.0 if parent is None else mended.rows / recipe_of(brief, parent).rows
-        if tried(brief, mended, exactly=True) or (factor == "rows" and parent and growth < WORTHWHILE):
-            continue
-        gain = ROWS_GAIN * log2(growth) if factor == "rows" and parent else hoped
-        remedy = f"{factor} {shown(factors(recipe)[factor])} -> {shown(value)} ({why})"
-        found.append(
-            Diagnosis(
-                cause=f"trial {failed.number} failed",
-                figure=_failure_line(failed),
-                remedy=remedy,
-                factor=factor,
-                recipe=mended,
-                gain=gain,
-                confidence=REPAIR_CONFIDENCE,
-                source=f"repairs for {failed.failure.kind}",
-            )
-        )
-    return found
-
-
-def _failure_line(trial: Trial) -> str:
-    return f"{trial.failure.kind}: {trial.failure.message}" if trial.failure else "no failure"
-
-
-def _choose(brief: Brief, candidates: list[Candidate]) -> Candidate | None:
-    """The candidate that is worth most among those that fit; where nothing was scored yet, the first that fits. What is
-    hardly expected to move the metric waits until nothing better is left."""
-    fitting = [one for one in candidates if fits(brief, one[1].recipe) and gain_of(brief, one[1]) > 0]
-    roomy = [one for one in fitting if leaves_room(brief, one[1].recipe)] or fitting
-    if not roomy:
-        return None
-    if not brief.scored:
-        return roomy[0]
-    major = [one for one in roomy if gain_of(brief, one[1]) >= MINOR] or roomy
-    return max(major, key=lambda one: worth(brief, one[1], recipe_of(brief, one[0])))
-
-
-def _planned(brief: Brief, parent: Trial, diagnosis: Diagnosis) -> Plan:
-    """A candidate as a plan, with its expectation in units of the metric and how that was derived."""
+def _planned(brief: Brief, parent: Trial, diagnosis: Diagnosis, why: str = "") -> Plan:
+    """A change of a trial as a plan, with its expectation in units of the metric and how that was derived; `why` says
+    why of this trial."""
     recipe, before = looks(brief, diagnosis.recipe), recipe_of(brief, parent)
     scored = parent if parent.score is not None else standing(brief)
     start = brief.turned(brief.baseline.better.value) if scored is None else brief.value(scored)
@@ -206,7 +143,8 @@ def _planned(brief: Brief, parent: Trial, diagnosis: Diagnosis) -> Plan:
     return Plan(
         number=brief.number,
         parent=parent.number,
-        diagnosis=f"{diagnosis.cause[0].upper()}{diagnosis.cause[1:]}: {diagnosis.figure} (trial {parent.number}).",
+        diagnosis=f"{diagnosis.cause[0].upper()}{diagnosis.cause[1:]}: {diagnosis.figure} (trial {parent.number})."
+        + (f" {why}" if why else ""),
         hypothesis=f"{diagnosis.remedy} moves {brief.task.metric} from {origin} {abs(start):.3f} to about "
         f"{abs(goal):.3f}: {share:.1%} of the distance {headroom:.3f} to the ceiling, which is what this change brings "
         f"({diagnosis.gain:.0%}) times how sure the diagnosis is ({diagnosis.confidence:.0%}). "
@@ -234,7 +172,7 @@ def _without_rules(brief: Brief, best: Trial) -> Plan | Stop:
             reason=f"{brief.spendable:.0f} s are left for trials, {room:.0f} s of them for training; the best so far, "
             f"trial {best.number}, trained for {needed:.0f} s, and a smaller training cannot be expected to beat it."
         )
-    if room < needed and (smaller := cut(brief, _remedies(brief, best))) is not None:
+    if room < needed and (smaller := cut(brief, remedies(brief, best))) is not None:
         return _planned(brief, best, smaller)
     if again is not None:
         return again

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from memory.records import DataRecipe, Deduplicate, Select, TrainingRecipe
 from tools.proposers.brief import MICRO_COST, SAFETY, Brief, Stop
+from tools.proposers.factors import Recipe, changed
 
 FEWEST_VISITS = 64
 """Row visits below which a trial shows nothing: 50 to 100 good rows show whether tuning works (OpenAI's guide)."""
@@ -57,6 +58,11 @@ EPOCHS: tuple[tuple[float, float, float], ...] = (
     (math.inf, 1, 1),
 )
 """Below so many unique rows: epochs to start with at most, and epochs at most (LIMA; Axolotl and Unsloth guides)."""
+
+
+INHERITED = ("method", "lora_rank", "lora_alpha", "lora_dropout", "warmup_ratio", "schedule", "weight_decay")
+"""What a first trial takes over from an earlier run, beside the learning rate. Rows, epochs and batch go with the time
+and the rows of the run at hand."""
 
 
 def size_of(parameters: int) -> Size:
@@ -138,3 +144,18 @@ def starting_recipe(brief: Brief) -> tuple[DataRecipe, TrainingRecipe] | Stop:
         seed=brief.task.seed,
     )
     return DataRecipe(operators=(Deduplicate(), Select(rows=rows, seed=brief.task.seed))), training
+
+
+def as_remembered(brief: Brief, recipe: Recipe) -> Recipe:
+    """The recipe with the settings that won in an earlier run, its learning rate fitted to the batch at hand: the best
+    one goes with the square root of the batch (tinker-cookbook). Unchanged where nothing is remembered, or where that
+    training does not run here or does not fit the time."""
+    if brief.remembered is None:
+        return recipe
+    won = brief.remembered.training
+    settings = {name: getattr(won, name) for name in INHERITED}
+    rate = won.learning_rate * math.sqrt(recipe.training.batch_size / won.batch_size)
+    mended = changed(recipe, learning_rate=rounded(rate), **settings)
+    runs = won.method != "qlora" or brief.device == "cuda"
+    fitting = brief.training_seconds(mended.data, mended.training) <= brief.training_room
+    return mended if runs and fitting else recipe

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 from memory.records import Record
 from tools.lengths import tokens_of
-from tools.raw_data.rows import count, some
+from tools.raw_data.rows import Row, count, some
 
 EXAMPLES = 5
 LOOKED_AT = 500
@@ -23,24 +24,41 @@ class Profile(Record):
     rows: int
     columns: tuple[str, ...]
     median_tokens: int
-    """Of a row as JSON, about: as `tools/lengths.py` estimates them for any tokenizer."""
+    """Of a row, as it was counted."""
     longest_tokens: int
     examples: tuple[str, ...]
     """Rows as JSON, cut."""
 
 
-def profile(path: Path, examples: int = EXAMPLES) -> Profile:
+def as_json(row: Row) -> str:
+    """A row as one line."""
+    return json.dumps(row, ensure_ascii=False, default=str)
+
+
+def estimated(row: Row) -> float:
+    """Tokens of a row as JSON, about, for any tokenizer."""
+    return tokens_of(as_json(row))
+
+
+def profile(
+    path: Path,
+    examples: int = EXAMPLES,
+    *,
+    looked_at: int = LOOKED_AT,
+    tokens_in: Callable[[Row], float] = estimated,
+    may_be_shown: Callable[[Row], bool] = lambda row: True,
+) -> Profile:
     """Look at a file or folder: it is counted, and some of its rows are read. A file that holds test questions is to
-    show no `examples`. Raises InputError where it cannot be read."""
-    rows = [row for _, row in some(path, LOOKED_AT, seed=0)]
-    texts = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
-    tokens = [round(tokens_of(text)) for text in texts]
+    show no `examples`, or only rows that `may_be_shown`. Raises InputError where it cannot be read."""
+    rows = [row for _, row in some(path, looked_at, seed=0)]
+    tokens = [round(tokens_in(row)) for row in rows]
+    shown = [row for row in rows if may_be_shown(row)][:examples] if examples else []
     return Profile(
         rows=count(path),
         columns=tuple(dict.fromkeys(name for row in rows for name in row)),
         median_tokens=round(median(tokens)),
         longest_tokens=max(tokens),
-        examples=tuple(text[:SHOWN] for text in texts[:examples]),
+        examples=tuple(as_json(row)[:SHOWN] for row in shown),
     )
 
 

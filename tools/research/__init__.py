@@ -1,0 +1,1 @@
+"""Public catalogues of data sets, models and papers: searched on request, never downloaded from."""
