@@ -171,7 +171,7 @@ def test_the_data_can_be_changed_by_every_means_that_search_has(world: World) ->
 
 
 def test_the_data_can_be_changed_by_steps_that_language_models_write() -> None:
-    world = World(planning=MODEL, seconds=6_000.0)
+    world = World(planning=MODEL, seconds=3_000.0)
     first = search.propose(world.brief())
     assert isinstance(first, Plan)
     world.run(first)
