@@ -8,6 +8,7 @@ from graph.finished import check_base, finished, teller
 from graph.live import tell
 from graph.settings import Settings
 from graph.workshop import Equip
+from tools import benchmarks
 from tools.handover import exports, reproduction
 from tools.handover.exports import Source
 from tools.handover.reproduction import Remake
@@ -42,6 +43,7 @@ def reproduce(settings: Settings, equip: Equip) -> int:
         winner=run.winner,
         engine=workshop.engines.axolotl,
         model=workshop.model,
+        benchmark=benchmarks.of(run.report.task, workshop.store),
         device=workshop.device,
         locks=workshop.locks,
     )

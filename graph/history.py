@@ -197,8 +197,7 @@ def planned(plan: Plan) -> str:
 
 def trained(plan: Plan, training: TrainingRun) -> str:
     """Steps, time and the way of the loss."""
-    losses = training.losses
-    way = f", loss {losses[0].loss:.3f} -> {losses[-1].loss:.3f}" if losses else ""
+    way = f", {training.course}" if training.losses else ""
     return f"trial {plan.number} trained: {training.steps} steps in {in_words(training.seconds)}{way}"
 
 

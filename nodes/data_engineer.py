@@ -13,6 +13,7 @@ from tools.operators.rehearsal import Room
 from tools.operators.rows import Workroom
 from tools.proposers.brief import written_seconds
 from tools.sandbox.isolation import isolation
+from tools.training.objective import rows_for
 
 TELL_SECONDS = 1.0
 """Between two reports of progress: generated code does thousands of rows a second."""
@@ -30,7 +31,7 @@ def data_engineer(state: State, deps: Deps) -> Changes:
             says = f"{isolation().reason}: generated code runs within limits, but could read and write your files"
         deps.events.emit("note", says)
     card = make_training_file(
-        plan.data,
+        rows_for(plan.data, plan.training, deps.splits.sizes.train),
         source=deps.benchmark.name,
         train=deps.items("train"),
         raw={path: Path(path) for path in state["task"].raw_data},

@@ -15,7 +15,7 @@ from memory.layout import RunFolder, made, read_rows, write_rows
 from memory.ledger import Ledger
 from memory.records import Baseline, BaseModelCard, NodeName, Outcome, Plan, Reading, Score, Trial
 from tools.benchmarks.benchmark import Benchmark, Item
-from tools.benchmarks.splits import Manifest, read_held_out, split_path, verify
+from tools.benchmarks.splits import Manifest, read_held_out, read_items, split_path, verify
 from tools.cluster.placed_engine import PlacedEngine
 from tools.decontamination import Fingerprints
 from tools.engines.contract import Engine
@@ -26,6 +26,7 @@ from tools.proposers.brief import Brief, Stop
 from tools.scoring import Evaluation, evaluate
 from tools.serving import Server
 from tools.training.engine import Axolotl
+from tools.training.rewards import Rewards
 from tools.warm_engine import WarmEngine
 from tools.weights_proof import content_sha256
 
@@ -132,6 +133,10 @@ class Deps:
     def items(self, split: Literal["train", "validation"]) -> Path:
         """The file of a split that is not sealed."""
         return split_path(split, self.folder.data, None)
+
+    def rewards(self) -> Rewards:
+        """The run's own scorer over its training items, for a training that learns from scores."""
+        return Rewards(self.benchmark, {item.id: item for item in read_items(self.items("train"))})
 
     def open_test(self) -> Path:
         """The sealed test split, compared with its hash. Only the final analyst may ask. Raises StorageError."""

@@ -23,7 +23,7 @@ def trainer(state: State, deps: Deps) -> Changes:
     def on_loss(point: LossPoint, total_steps: int) -> None:
         left = point.seconds / max(1, point.step) * (total_steps - point.step)
         deps.events.emit("progress", "training", done=point.step, total=total_steps, seconds_left=left)
-        deps.events.emit("loss", f"step {point.step} loss {point.loss:.4f}", value=point.loss, done=point.step)
+        deps.events.emit("loss", f"step {point.step} {figures(point)}", value=point.loss, done=point.step)
 
     run = train(
         deps.axolotl,
@@ -34,6 +34,7 @@ def trainer(state: State, deps: Deps) -> Changes:
         device=deps.device,
         deadline_s=seconds_left(state),
         start=start,
+        rewards=deps.rewards(),
         on_loss=on_loss,
         on_ladder=lambda step: deps.events.emit("note", f"out of memory: {step}"),
         on_snapshot=scores.worth_going_on,
@@ -41,6 +42,12 @@ def trainer(state: State, deps: Deps) -> Changes:
     deps.events.emit("note", f"trained {run.steps} steps in {time.monotonic() - started:.0f} s")
     note_memory(run, state, deps)
     return {"training": relative(scores.added_to(run), deps)}
+
+
+def figures(point: LossPoint) -> str:
+    """What a step shows, in words: the loss, and what GRPO and DPO measure beside it."""
+    beside = {"reward": point.reward, "KL": point.kl, "pairs told apart": point.accuracy}
+    return ", ".join([f"loss {point.loss:.4f}", *(f"{name} {at:.3f}" for name, at in beside.items() if at is not None)])
 
 
 class SnapshotScores:

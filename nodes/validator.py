@@ -29,9 +29,10 @@ def validator(state: State, deps: Deps) -> Changes:
     failure: TrialError | None = None
     try:
         path = deps.folder.resolve(dataset.path)
-        for found in data_findings(path, deps.benchmark, deps.folder.data):
+        for found in data_findings(path, plan.training, deps.benchmark, deps.folder.data):
             note(done, found, deps)
-        note(done, memory_finding(plan.training, deps.model, path, deps.device, deps.free_memory()), deps)
+        free = deps.free_memory()
+        note(done, memory_finding(plan.training, deps.model, path, deps.benchmark, deps.device, free), deps)
         measured = check_training(done, plan, dataset, state, deps)
         check_time(done, plan, measured, state, deps)
     except TrialError as error:
@@ -81,8 +82,9 @@ def measure(plan: Plan, dataset: DatasetCard, state: State, start: Start | None,
             deps.folder.trial(plan.number) / "preflight",
             device=deps.device,
             start=start,
+            rewards=deps.rewards(),
             steps=steps,
-            sweep_steps=0 if swept else SWEEP_STEPS,
+            sweep_steps=0 if swept or plan.training.objective != "sft" else SWEEP_STEPS,
             sweep_seconds=SWEEP_SHARE * left,
             timeout_s=min(left, PREFLIGHT_SECONDS),
         )

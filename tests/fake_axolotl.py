@@ -3,7 +3,8 @@
 It "trains" by writing loss points, and weights whose quality (0 to 1, for the stand-in server) grows with the learning
 rate up to 2e-3, with rows times epochs, and a little with the rank. A training that goes on from other weights begins
 with their quality. It refuses what the real one refuses (QLoRA on a CPU), and its loss is NaN from the third step on
-where the learning rate is 1 or more, and explodes from 0.1 on.
+where the learning rate is 1 or more, and explodes from 0.1 on. Of a pair it returns both halves; for GRPO it answers
+rightly as often as its weights are good, has that scored, and its loss is zero.
 
 Faults are asked for in the environment: FAKE_AXOLOTL_STEP_S (seconds a step), FAKE_AXOLOTL_ROWS (rows that fit into
 memory at once), FAKE_AXOLOTL_STALL_AT (step after which nothing comes), FAKE_AXOLOTL_DIE_AT (step at which it dies;
@@ -24,7 +25,7 @@ from typing import Any
 import yaml
 
 from tools.engines import worker_io
-from tools.engines.axolotl import checkpoints, snapshots
+from tools.engines.axolotl import checkpoints, rewards, snapshots
 from tools.engines.lighteval import inbox
 
 BYTES_A_TOKEN = 4
@@ -38,11 +39,15 @@ class Job:
     def __init__(self, config: str) -> None:
         self.yaml: dict[str, Any] = yaml.safe_load(Path(config).read_text())
         data = Path(self.yaml["datasets"][0]["path"])
-        self.rows = [json.loads(line)["messages"] for line in data.read_text().splitlines()]
+        self.lines = [json.loads(line) for line in data.read_text().splitlines()]
+        self.rows = [line["messages"] for line in self.lines]
+        self.objective = self.yaml.get("rl", "sft")
+        self.answers = self.yaml["trl"]["num_generations"] if self.objective == "grpo" else 1
         self.micro = self.yaml["micro_batch_size"]
-        self.batch = self.micro * self.yaml["gradient_accumulation_steps"]
+        self.batch = self.micro * self.yaml["gradient_accumulation_steps"] // self.answers
         self.epochs = self.yaml["num_epochs"]
         self.rate = self.yaml["learning_rate"]
+        self.best_rate = 2e-3 if self.objective == "sft" else 2e-4
         self.steps = math.ceil(len(self.rows) * self.epochs / self.batch)
 
     @property
@@ -58,7 +63,7 @@ class Job:
 
     def quality(self, step: int | None = None) -> float:
         """How good the weights are after a step; at the end where none is given."""
-        rate = math.exp(-(math.log10(self.rate / 2e-3) ** 2))
+        rate = math.exp(-(math.log10(self.rate / self.best_rate) ** 2))
         step, peak = self.steps if step is None else step, int(os.environ.get("FAKE_AXOLOTL_PEAK_AT", "0"))
         share = (max(0, 2 * peak - step) if 0 < peak < step else step) / self.steps
         amount = 1 - math.exp(-len(self.rows) * self.epochs * share / 400)
@@ -68,6 +73,8 @@ class Job:
 
     def loss(self, step: int) -> float:
         """The training curve."""
+        if self.objective == "grpo":
+            return 0.0
         if self.rate >= 0.1 and step > 2:
             return math.nan if self.rate >= 1 else 3.0 + step
         begun = 2.5 - 2.4 * self.before
@@ -86,8 +93,31 @@ def sample(row: int, messages: list[dict[str, str]]) -> dict[str, object]:
     return {"row": row, "input_ids": ids, "labels": [-100] * prompt + ids[prompt:-1] + [-100]}
 
 
-def preflight(job: Job, request: dict[str, Any]) -> dict[str, object]:
+def samples(job: Job, row: int) -> list[dict[str, object]]:
+    """A row token by token, both halves of a pair."""
+    question, preferred = job.rows[row]
+    answers = [preferred]
+    if job.objective == "dpo":
+        answers.append({"role": "assistant", "content": job.lines[row]["rejected"]})
+    return [sample(row, [question, answer]) for answer in answers]
+
+
+def scored(job: Job, folder: Path, step: int) -> dict[str, object]:
+    """What a step shows beside its loss; GRPO has its answers scored."""
+    if job.objective == "dpo":
+        return {"accuracy": 0.5 + 0.5 * step / job.steps}
+    if job.objective != "grpo":
+        return {}
+    at = [(step + place) % len(job.rows) for place in range(job.batch)] * job.answers
+    right = round(job.quality(step) * len(at))
+    said = [job.rows[row][1]["content"] if place < right else "no idea" for place, row in enumerate(at)]
+    scores = rewards.ask(folder, [job.lines[row]["id"] for row in at], said)
+    return {"reward": sum(scores) / len(scores), "kl": 0.01 * step}
+
+
+def preflight(job: Job, folder: Path, request: dict[str, Any]) -> dict[str, object]:
     """The answer to a preflight; a step is said to take what it will take."""
+    scored(job, folder, 1)
     limit, lengths = job.yaml["sequence_len"], job.lengths
     pace = float(os.environ.get("FAKE_AXOLOTL_STEP_S", "0.002"))
     return {
@@ -95,7 +125,7 @@ def preflight(job: Job, request: dict[str, Any]) -> dict[str, object]:
         "dropped": sum(length > limit for length in lengths),
         "lengths": lengths,
         "supervised": [len(messages[1]["content"]) // BYTES_A_TOKEN + 2 for messages in job.rows],
-        "samples": [sample(row, job.rows[row]) for row in range(min(request["samples"], len(job.rows)))],
+        "samples": [half for row in range(min(request["samples"], len(job.rows))) for half in samples(job, row)],
         "total_steps": job.steps,
         "padded_tokens": sum(lengths),
         "step_seconds": pace if request["steps"] else 0.0,
@@ -125,7 +155,7 @@ def train(job: Job, folder: Path, request: dict[str, Any]) -> dict[str, object]:
     for step in range(resumed + 1, job.steps + 1) if stopped is None else ():
         time.sleep(pace)
         fault_at(step)
-        point = point_at(step, job, pace or 0.002)
+        point = point_at(step, job, pace or 0.002) | scored(job, folder, step)
         points.append(point)
         said = {key: value if math.isfinite(float(str(value))) else str(value) for key, value in point.items()}
         worker_io.progress(folder, total_steps=job.steps, **said)
@@ -218,7 +248,7 @@ def answer(folder: Path) -> None:
         if job.micro > int(os.environ.get("FAKE_AXOLOTL_ROWS", "1000000")):
             raise MemoryError(f"{job.micro} rows do not fit")
         if request["action"] == "preflight":
-            worker_io.finish(folder, preflight(job, request))
+            worker_io.finish(folder, preflight(job, folder, request))
         else:
             worker_io.finish(folder, train(job, folder, request))
 

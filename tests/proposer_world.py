@@ -218,6 +218,8 @@ class World:
             trial = Trial(plan=plan, decision="failed", arithmetic="", failure=failure, seconds=spent)
         else:
             trial = self._scored(plan, recipe, tokens, training, noise)
+        asking = self.brief().sampling_seconds(plan.data) if plan.training.objective != "sft" else 0.0
+        trial = trial.model_copy(update={"seconds": trial.seconds + asking})
         self.trials.append(trial)
         self.spent += trial.seconds
         return trial

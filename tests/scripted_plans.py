@@ -41,6 +41,18 @@ def rising(brief: Brief) -> Plan | Stop:
     return follow([(f"{rows} rows", DataRecipe(operators=(Select(rows=rows),)), GOOD) for rows in sizes], brief)
 
 
+def objectives(brief: Brief) -> Plan | Stop:
+    """Imitation, then pairs and scores from the weights of the trial before; nothing says which rows they need."""
+    rows = DataRecipe(operators=(Select(rows=64),))
+    on = {"learning_rate": 2e-4, "generations": 4, "epochs": 2}
+    script = [
+        ("imitation", rows, GOOD),
+        ("pairs", rows, GOOD.model_copy(update=on | {"objective": "dpo", "continue_from": 1})),
+        ("scores", rows, GOOD.model_copy(update=on | {"objective": "grpo", "continue_from": 2})),
+    ]
+    return follow(script, brief)
+
+
 def wide(brief: Brief) -> Plan | Stop:
     """One trial that stand-in engines make good, with an adapter that search would not begin with."""
     recipe = GOOD.model_copy(update={"lora_rank": 32})
@@ -72,5 +84,6 @@ SCRIPTS = {
     "small": small,
     "one_row": one_row,
     "rising": rising,
+    "objectives": objectives,
     "wide": wide,
 }

@@ -56,7 +56,7 @@ def test_history_tells_what_happened_at_each_checkpoint(told: list[Entry]) -> No
         ("planner", f"trial 1 planned: {RECIPE}", "data_engineer"),
         ("data_engineer", "trial 1 data: 100 rows, 0 dropped", "validator"),
         ("validator", "trial 1 validated: 1 checks, 1m30s of training predicted", "trainer"),
-        ("trainer", "trial 1 trained: 4 steps in 1m, loss 2.000 -> 0.500", "analyst"),
+        ("trainer", "trial 1 trained: 4 steps in 1m, loss 2.000 → 0.500", "analyst"),
         ("analyst", "trial 1 accepted: 0.500 (base few-shot) -> 0.750 (p=0.002)", "planner"),
         ("planner", f"trial 2 planned: {RECIPE}", "data_engineer"),
         ("data_engineer", "trial 2 data: 100 rows, 0 dropped", "validator"),
@@ -64,7 +64,7 @@ def test_history_tells_what_happened_at_each_checkpoint(told: list[Entry]) -> No
         ("planner", "trial 3 planned: learning_rate: 0.001 → 0.003", "data_engineer"),
         ("data_engineer", "trial 3 data: 100 rows, 0 dropped", "validator"),
         ("validator", "trial 3 validated: 1 checks, 1m30s of training predicted", "trainer"),
-        ("trainer", "trial 3 trained: 4 steps in 1m, loss 2.000 -> 0.500", "analyst"),
+        ("trainer", "trial 3 trained: 4 steps in 1m, loss 2.000 → 0.500", "analyst"),
         ("analyst", "trial 3 accepted: 0.500 (base few-shot) -> 1.000 (p=0.002)", "planner"),
         ("planner", "stopped: no trials left", "analyst"),
         (

@@ -90,6 +90,12 @@ def test_a_training_goes_on_from_another_and_its_snapshots_can_be_scored(session
         session.final_test(1)
 
 
+def test_an_objective_whose_rows_an_agent_cannot_write_is_refused(session: Session) -> None:
+    session.datasets.write("pairs", rows(session))
+    with pytest.raises(InputError, match="not towards dpo"):
+        session.train("pairs", RECIPE.model_copy(update={"objective": "dpo"}))
+
+
 @pytest.mark.slow
 def test_the_budget_ends_a_training_that_is_at_work(session: Session) -> None:
     session.datasets.write("a", rows(session))

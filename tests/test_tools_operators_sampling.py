@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memory.errors import TrialError
-from memory.records import Augment, Filter, Mix, Operator, Order, Outcome, PassRate, Select, SelfDistil
+from memory.records import Augment, Filter, Mix, Operator, Order, Outcome, PassRate, Preferences, Select, SelfDistil
 from tools.benchmarks.benchmark import Item
 from tools.operators import carry_out
 from tools.operators.rows import Kept, Row, item_id
@@ -193,3 +193,35 @@ def test_a_column_of_the_same_name_makes_way() -> None:
     rows = [replace(row, columns={**row.columns, "Pass_Rate": "high"}) for row in ROWS]
     kept = run(Model(sometimes), PassRate(rows=12), Filter(where="pass_rate >= 0.5"), rows=rows)
     assert len(kept.rows) == 6
+
+
+def test_pairs_hold_a_right_answer_against_the_mistake_that_comes_most_often() -> None:
+    def talks(item: Item, sample: int) -> str:
+        return item.answer if sometimes(item, sample) == item.answer else f"Perhaps {OTHER[item.answer]} {sample // 2}"
+
+    kept = run(Model(talks), Preferences(rows=10, trial=1))
+    asked = {row.id for row in run(None, Select(rows=10)).rows}
+    paired = {item_id(row.id): row for row in kept.rows}
+    assert paired.keys() == {row.id for n, row in enumerate(ROWS) if row.id in asked and n % 5 < 4}
+    for name, row in paired.items():
+        right = PLACE[name] % 5
+        assert row.item is not None and row.rejected is not None
+        assert row.answer == ROWS[PLACE[name]].answer
+        assert grade(row.rejected, row.item) == 0
+        assert row.rejected.endswith("1" if right else "0"), "the more frequent, else the earlier one"
+        assert (row.answered_by, row.id) == (("model", f"{name}~s0") if right else ("source", name))
+        assert row.steps[0].endswith("gold preferred") == (right == 0)
+        assert row.pass_rate == right / 4
+    lost = {note.reason: note.rows for note in kept.dropped}
+    assert lost == {
+        "not asked: trial 1 was asked 10 rows": 2,
+        "the scorer accepts all 4 outputs of trial 1: nothing to reject": len(asked) - len(paired),
+    }
+
+
+def test_rows_that_no_scorer_can_judge_and_outputs_that_were_cut_make_no_pairs() -> None:
+    mixed = run(Model(sometimes), Preferences(rows=100), rows=[*ROWS, Row("chat:9", "Say 9.", "9!", "chat", {})])
+    assert all(row.item is not None for row in mixed.rows)
+    assert any(note.reason.startswith("of another source") for note in mixed.dropped)
+    with pytest.raises(TrialError, match="no row is left after: pair right and wrong outputs of the base model"):
+        run(Model(sometimes, finish="length"), Preferences(rows=100))

@@ -316,3 +316,12 @@ def test_a_plan_that_went_on_from_itself_is_repaired_like_any_refused_one() -> N
     itself = refused.plan.training.model_copy(update={"continue_from": refused.number})
     world.trials[-1] = refused.model_copy(update={"plan": refused.plan.model_copy(update={"training": itself})})
     assert isinstance(propose(world.brief()), Plan)
+
+
+def test_a_recipe_beyond_the_usual_learning_rates_can_be_drawn_around() -> None:
+    world = World()
+    plan = propose(world.brief())
+    assert isinstance(plan, Plan)
+    for rate in (1e-6, 0.09):
+        wild = Recipe(data=plan.data, training=plan.training.model_copy(update={"learning_rate": rate}))
+        assert next(draws(world.brief(), wild)).training.learning_rate > 0

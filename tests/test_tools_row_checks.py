@@ -119,6 +119,25 @@ def test_the_row_checks_find_what_is_wrong(tmp_path: Path) -> None:
     assert "stands for" in spelt.says
 
 
+def test_both_halves_of_a_pair_are_graded(tmp_path: Path) -> None:
+    plain, items, rows = training_file(tmp_path)
+    assert "rejected" not in plain.read_text(), "a file that holds no pairs says nothing of them"
+    pairs = [row.model_copy(update={"rejected": OTHER[row.answer]}) for row in rows]
+
+    def rejected(last: TrainingRow) -> Check:
+        path = tmp_path / "pairs.jsonl"
+        write_rows(path, [*pairs[:-1], last])
+        checks = {check.name: check for check in check_rows(path, LUCKY, items, pairs=True)}
+        assert checks["golds"].passed
+        return checks["rejected"]
+
+    assert rejected(pairs[-1]).passed
+    right = rejected(pairs[-1].model_copy(update={"rejected": rows[-1].answer}))
+    assert not right.passed
+    assert f"row 40 (train-39): the rejected answer {rows[-1].answer!r} scores 1" in right.says
+    assert "row 40 (train-39) has no answer to reject" in rejected(rows[-1]).says
+
+
 def test_variants_are_graded_by_the_item_they_were_made_from(tmp_path: Path) -> None:
     path, items, rows = training_file(tmp_path, Augment(prompts=("{prompt} Say Yes or No.",)))
     assert len(rows) == 80

@@ -133,3 +133,23 @@ def test_the_slow_first_step_does_not_count() -> None:
     for step in range(1, 30):
         seconds = 40 + 2 * step
         dog.point(point(step, 2.0).model_copy(update={"seconds": float(seconds)}), TOTAL, 10 + seconds)
+
+
+def reinforced(rewards: list[float], kls: list[float]) -> Watchdog:
+    """Feed the curve of a reinforcement: its loss is about zero, now and then far from it."""
+    dog = Watchdog(deadline_s=1000.0)
+    for step, (reward, kl) in enumerate(zip(rewards, kls, strict=True), 1):
+        at = point(step, 0.9 if step > 10 else -0.001).model_copy(update={"reward": reward, "kl": kl})
+        dog.point(at, TOTAL, 10 + 2 * step)
+    return dog
+
+
+def test_of_a_reinforcement_reward_and_kl_are_judged_and_not_its_loss() -> None:
+    jumping = [0.0 if step % 3 else 0.8 for step in range(60)]
+    reinforced(jumping, [0.02 * (step % 5) for step in range(60)])
+    reinforced([0.0] * 60, [5.0 if step == 30 else 0.1 for step in range(60)])
+    with pytest.raises(TrialError, match=r"KL divergence from the start is 3\.0 nats a token at step 35") as caught:
+        reinforced([0.5] * 60, [*[0.1] * 30, *[3.0] * 30])
+    assert caught.value.kind == "DIVERGED"
+    with pytest.raises(TrialError, match=r"the reward is 0\.05 at step 40 after starting at 0\.50"):
+        reinforced([*[0.5] * 30, *[0.05] * 30], [0.1] * 60)

@@ -310,3 +310,25 @@ def test_a_full_disk_is_one_clear_line_and_nothing_is_lost(small_disk: MakeDisk,
     (folder,) = runs.folders()
     runs.call("--resume", folder.id, "--plain")
     assert read_state(folder)["test"] is not None
+
+
+def test_trials_learn_from_pairs_and_from_scores_of_what_the_model_itself_says(runs: Runs) -> None:
+    runs.call("--benchmark", "spell_backward", "--budget", "20m", "--plain", FAKE_SCRIPT="objectives")
+    (folder,) = runs.folders()
+    state = read_state(folder)
+    imitation, pairs, scores = state["trials"]
+    assert [trial.failure for trial in state["trials"]] == [None] * 3
+    assert pairs.dataset is not None and scores.dataset is not None
+    assert any(
+        "pair right and wrong outputs of trial 1" in step for group in pairs.dataset.groups for step in group.steps
+    )
+    rows = [json.loads(line) for line in folder.resolve(pairs.dataset.path).read_text().splitlines()]
+    assert all(row["rejected"] != row["messages"][1]["content"] for row in rows)
+    assert pairs.verdict is not None
+    rejected = next(check for check in pairs.verdict.checks if check.name == "rejected")
+    assert (rejected.passed, rejected.figure) == (True, pairs.dataset.rows)
+    (too_easy_or_hard,) = (note for note in scores.dataset.dropped if "pass_rate > 0" in note.reason)
+    assert too_easy_or_hard.rows + scores.dataset.rows == 64
+    assert scores.training is not None and imitation.training is not None
+    assert all(point.reward is not None for point in scores.training.losses)
+    assert all(point.reward is None for point in imitation.training.losses)

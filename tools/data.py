@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
+from pydantic import Field
+
 from memory.errors import StorageError, TrialError
 from memory.layout import made, read_record, read_rows, sha256_of, write_record, write_rows
 from memory.records import (
@@ -19,10 +21,9 @@ from memory.records import (
     Dropped,
     Lengths,
     Mix,
-    PassRate,
     Record,
     RowGroup,
-    SelfDistil,
+    Sampling,
     Transform,
     Written,
 )
@@ -55,6 +56,8 @@ class TrainingRow(Record):
     messages: tuple[Message, Message]
     source: str
     """The benchmark's name, the raw source's, `synthesised`, or `transform` for a question that generated code made."""
+    rejected: str | None = Field(default=None, exclude_if=lambda text: text is None)
+    """The wrong answer of a pair; None in a file that is no file of pairs."""
     answered_by: AnsweredBy = "source"
     """`model` where the answer is a model's own output that the scorer accepted, `writer` where a language model wrote
     the row and no scorer has judged it."""
@@ -174,7 +177,10 @@ def _raw_row(name: str, path: Path, number: int, line: str) -> Row:
 
 def _training_row(row: Row) -> TrainingRow:
     chat = (Message(role="user", content=row.prompt), Message(role="assistant", content=row.answer))
-    return TrainingRow(id=row.id, messages=chat, source=row.source, answered_by=row.answered_by, origin=row.origin)
+    return TrainingRow(
+        id=row.id, messages=chat, source=row.source, rejected=row.rejected, answered_by=row.answered_by,
+        origin=row.origin,
+    )  # fmt: skip
 
 
 def _decontaminated(rows: Sequence[Row], held_out: Sequence[Fingerprints]) -> Kept:
@@ -230,7 +236,7 @@ def _asked(recipe: DataRecipe, models: Mapping[int | None, str], workroom: Workr
     if any(isinstance(operator, Written) for operator in recipe.operators) and workroom and workroom.writers:
         asked["language models"] = workroom.writers.identity
     for operator in recipe.operators:
-        if isinstance(operator, PassRate | SelfDistil):
+        if isinstance(operator, Sampling):
             if operator.trial not in models:
                 known = ", ".join(str(trial) for trial in models if trial is not None) or "none"
                 raise TrialError(

@@ -11,7 +11,7 @@ def recipe(plan: Plan, rows: int | None = None) -> str:
     rank = [] if training.method == "full" else [f"rank {training.lora_rank}"]
     return ", ".join(
         [
-            training.method,
+            training.approach,
             f"learning rate {training.learning_rate:g}",
             f"{training.epochs:g} epochs" if training.epochs != 1 else "1 epoch",
             "all rows" if rows is None else "1 row" if rows == 1 else f"{rows} rows",

@@ -211,9 +211,8 @@ def trial_text(trial: Trial) -> str:
         run = trial.training
         ladder = "".join(f" Memory: {step}." for step in run.ladder)
         lines.append(
-            f"- Training: {run.steps} steps of {run.step_seconds:.2f} s, loss {run.losses[0].loss:.3f} → "
-            f"{run.losses[-1].loss:.3f}. The trial took {minutes(trial.seconds)}, the plan said "
-            f"{minutes(plan.predicted_seconds)}.{ladder}"
+            f"- Training: {run.steps} steps of {run.step_seconds:.2f} s, {run.course}. "
+            f"The trial took {minutes(trial.seconds)}, the plan said {minutes(plan.predicted_seconds)}.{ladder}"
         )
     if trial.score and trial.train_score:
         lines.append(

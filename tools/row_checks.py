@@ -16,8 +16,11 @@ MAX_CONFLICTS = 0.01
 """Share of rows that may answer the same question otherwise than an earlier row: label noise of raw sources."""
 
 
-def check_rows(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> tuple[Check, ...]:
-    """Check a training file; `items` are the benchmark's training items by id.
+def check_rows(
+    path: Path, benchmark: Benchmark, items: Mapping[str, Item], *, pairs: bool = False
+) -> tuple[Check, ...]:
+    """Check a training file; `items` are the benchmark's training items by id, `pairs` says whether it must be one of
+    pairs.
 
     Raises TrialError DATA for a malformed row, with its number; all else comes back as checks, passed or not.
     """
@@ -27,6 +30,7 @@ def check_rows(path: Path, benchmark: Benchmark, items: Mapping[str, Item]) -> t
         Check(name="schema", figure=len(rows), unit="rows", passed=bool(rows), says=f"{len(rows)} well-formed rows"),
         _texts(numbered),
         _golds(numbered, benchmark, items),
+        *((_rejected(numbered, benchmark, items),) if pairs else ()),
         _duplicates(rows),
         _conflicts(rows, benchmark),
         _spellings(rows, benchmark.closed_answers),
@@ -66,6 +70,21 @@ def _golds(numbered: Sequence[tuple[int, TrainingRow]], benchmark: Benchmark, it
         + (f", {distilled} of them a model's own" if distilled else "")
     )
     return Check(name="golds", figure=len(own) - len(wrong), unit="rows that score 1", passed=not wrong, says=says)
+
+
+def _rejected(numbered: Sequence[tuple[int, TrainingRow]], benchmark: Benchmark, items: Mapping[str, Item]) -> Check:
+    """Every row has an answer to reject, and the scorer gives it nothing."""
+    wrong: list[str] = []
+    for number, row in numbered:
+        item = items.get(row.id) or items.get(item_id(row.id))
+        if item is None or not (row.rejected or "").strip():
+            wrong.append(f"row {number} ({row.id}) has no answer to reject that the scorer could judge")
+        elif (score := benchmark.grade(row.rejected or "", item).score) > 0:
+            wrong.append(f"row {number} ({row.id}): the rejected answer {(row.rejected or '')[:40]!r} scores {score:g}")
+    says = f"{wrong[0]}; {len(wrong)} such rows" if wrong else f"the scorer gives 0 to all {len(numbered)} of them"
+    return Check(
+        name="rejected", figure=len(numbered) - len(wrong), unit="rows that score 0", passed=not wrong, says=says
+    )
 
 
 def _duplicates(rows: Sequence[TrainingRow]) -> Check:

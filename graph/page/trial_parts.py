@@ -146,15 +146,16 @@ def training_rows(folder: RunFolder, part: Parts, words: str, number: int) -> Pa
 
 
 def rows_html(page: Page[TrainingRow]) -> str:
-    """Training rows as a table: prompt, answer, and where each comes from."""
+    """Training rows as a table: prompt, answer, where each comes from, and of pairs the answer to reject."""
     if not page.items:
         return paragraph("No rows.")
     rows = []
     for row in page.items:
         origin = row.source if row.answered_by != "model" else f"{row.source}, answered by a model"
         origin += f", {row.origin}" if row.origin else ""
-        rows.append([row.id, row.prompt, row.answer, origin])
-    return html_table(("row", "prompt", "answer", "from"), rows)
+        rows.append([row.id, row.prompt, row.answer, origin, *([row.rejected] if row.rejected else [])])
+    pairs = any(row.rejected for row in page.items)
+    return html_table(("row", "prompt", "answer", "from", *(("rejected",) if pairs else ())), rows)
 
 
 def log(folder: RunFolder, part: Parts, name: str) -> str:

@@ -71,8 +71,8 @@ class Rehearsal(Record):
 
 
 class DatasetCard(Record):
-    """A training file: JSONL of `{"id", "messages", "source", "answered_by", "origin"}` with one user and one assistant
-    message a row."""
+    """A training file: JSONL of `{"id", "messages", "source", "answered_by", "origin", "rejected"}` with one user and
+    one assistant message a row, and in a file of pairs the text of the answer to reject."""
 
     path: str
     sha256: str

@@ -154,6 +154,27 @@ class SelfDistil(Record):
     seed: int = 0
 
 
+class Preferences(Record):
+    """Pairs for DPO: to each question an answer to prefer and one that the model gives now and should not give.
+
+    Preferred is the shortest distinct output that the scorer accepts, or the benchmark's answer where it accepts none.
+    Rejected is the wrong output that came most often, scored 0 and ended by the model itself. Questions without a wrong
+    output are dropped, and so are rows of other sources, which no scorer can judge. `pass_rate` is set as well.
+    """
+
+    kind: Literal["preferences"] = "preferences"
+    samples: int = Field(default=4, ge=1, le=64)
+    """Outputs for each question."""
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    """1 asks for what the model would say: a mistake that it hardly ever makes is not worth unlearning."""
+    trial: int | None = None
+    """The trial whose weights are asked; None asks the base model. The weights that the training begins with."""
+    rows: int = Field(ge=2)
+    """So many questions of the benchmark are asked, the first in the order in which a `select` with the same seed takes
+    them."""
+    seed: int = 0
+
+
 class Synthesise(Record):
     """Add rows that a language model writes, shown rows of the training split as examples.
 
@@ -221,7 +242,7 @@ class Transform(Record):
         return code
 
 
-Sampling = PassRate | SelfDistil
+Sampling = PassRate | SelfDistil | Preferences
 """Operators that ask the model that is tuned."""
 Written = Synthesise | Rewrite | Judge
 """Operators that ask a language model of the run's planner."""
@@ -237,6 +258,7 @@ Operator = Annotated[
     | Augment
     | PassRate
     | SelfDistil
+    | Preferences
     | Synthesise
     | Rewrite
     | Judge

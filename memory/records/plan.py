@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory.records.operators import Augment, Operator, Select, SelfDistil, Synthesise
+from memory.records.operators import Augment, Operator, Preferences, Select, SelfDistil, Synthesise
 from memory.records.record import Record
 
 
@@ -26,6 +26,8 @@ class DataRecipe(Record):
                 rows *= 1 + operator.copies
             elif isinstance(operator, SelfDistil) and operator.unsolved == "drop":
                 rows = min(rows or operator.rows, operator.rows) * operator.keep
+            elif isinstance(operator, Preferences):
+                rows = min(rows or operator.rows, operator.rows)
             elif isinstance(operator, Synthesise) and rows is not None:
                 rows += operator.rows
         return rows
@@ -40,6 +42,15 @@ class TrainingRecipe(Record):
     """The dozen settings of a training that a planner reasons about."""
 
     method: Literal["lora", "qlora", "full"] = "lora"
+    objective: Literal["sft", "dpo", "grpo"] = "sft"
+    """What is trained towards. `sft`: the answers of the rows. `dpo`: the preferred answer of each pair against the
+    rejected one (Rafailov et al. 2023, arXiv 2305.18290). `grpo`: answers that the model samples in training, each
+    against the others to its question by the benchmark's own score (Shao et al. 2024, arXiv 2402.03300)."""
+    beta: float = Field(default=0.1, ge=0)
+    """How dear it is to leave the model that the training begins with, for `dpo` and `grpo`: its KL divergence counts
+    this many times. 0.1 is the usual value for DPO; GRPO takes 0.04 in its paper, and 0 keeps no reference at all."""
+    generations: int = Field(default=8, ge=2, le=64)
+    """Answers that `grpo` samples to each question; if all score the same, the question teaches nothing."""
     learning_rate: float = Field(gt=0)
     epochs: float = Field(gt=0)
     batch_size: int = Field(default=8, ge=1)
@@ -63,6 +74,11 @@ class TrainingRecipe(Record):
     """How often, evenly over the training and before its end, the weights are kept and scored on validation: the best
     of them and the end is the trial's model, and a score that falls twice ends the training. 0 scores the end only."""
     seed: int = 0
+
+    @property
+    def approach(self) -> str:
+        """Method and, where it is not imitation, objective: `lora`, or `lora dpo`."""
+        return self.method if self.objective == "sft" else f"{self.method} {self.objective}"
 
 
 class Change(Record):

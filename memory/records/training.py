@@ -16,6 +16,12 @@ class LossPoint(Record):
     grad_norm: float | None
     seconds: float
     """Since the first optimiser step."""
+    reward: float | None = None
+    """GRPO: mean score of the answers sampled in this step, 0 to 1."""
+    kl: float | None = None
+    """GRPO: divergence from the model that the training began with, in nats a token; None where beta is 0."""
+    accuracy: float | None = None
+    """DPO: share of the step's pairs whose preferred answer gained more on the reference than the rejected one."""
 
 
 class Snapshot(Record):
@@ -46,6 +52,7 @@ class TrainingRun(Record):
     config_sha256: str
     """Hash of the Axolotl YAML."""
     losses: tuple[LossPoint, ...]
+    """The training curve. GRPO's loss stays about zero whatever is learnt: there the reward is what rises."""
     steps: int
     step_seconds: float
     """Median seconds of an optimiser step."""
@@ -70,6 +77,14 @@ class TrainingRun(Record):
     stopped_because: str = ""
     """Why, in words."""
     seed: int = 0
+
+    @property
+    def course(self) -> str:
+        """From the first to the last step: of the loss, or of GRPO's reward."""
+        first, last = self.losses[0], self.losses[-1]
+        if first.reward is not None and last.reward is not None:
+            return f"reward {first.reward:.3f} → {last.reward:.3f}"
+        return f"loss {first.loss:.3f} → {last.loss:.3f}"
 
     def at(self, snapshot: Snapshot) -> TrainingRun:
         """The same training with a snapshot's weights in place of its last ones."""

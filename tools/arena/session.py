@@ -128,15 +128,18 @@ class Session:
     # --- long work --------------------------------------------------------------------------------------------------
 
     def validate(self, dataset: str, recipe: TrainingRecipe, say: Say = quiet) -> Validation:
-        """Check data set and recipe, cheap checks first, as a run's validator does. Raises what the engines raise."""
+        """Check data set and recipe, cheap checks first, as a run's validator does. Raises InputError for DPO and GRPO,
+        whose rows an agent cannot write, and what the engines raise."""
+        if recipe.objective != "sft":
+            raise InputError(f"a session trains on answers as written, not towards {recipe.objective}", "Leave it sft.")
         self._demand()
         path, done = self.datasets.path(dataset), list[Check]()
         measured: Preflight | None = None
         failure: TrialError | None = None
         try:
-            self._look_through(done, data_findings(path, self.benchmark, self.folder.data), say)
+            self._look_through(done, data_findings(path, recipe, self.benchmark, self.folder.data), say)
             kit = self.kit
-            memory = memory_finding(recipe, kit.model, path, kit.device, free_memory(kit.device))
+            memory = memory_finding(recipe, kit.model, path, self.benchmark, kit.device, free_memory(kit.device))
             self._look_through(done, [memory], say)
             measured = self._preflight(path, recipe, say)
             say("comparing the chat template with the server's")

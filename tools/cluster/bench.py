@@ -19,14 +19,15 @@ from memory.errors import InputError, RunBusyError
 from memory.layout import locked, made
 from tools import model_folder, process
 from tools.engines import contract, worker_io
-from tools.engines.axolotl import snapshots
+from tools.engines.axolotl import rewards, snapshots
 from tools.engines.environments import Hardware, cache_folder, only_one
 from tools.machine import free_memory
 
 JOBS, MODELS, LOCK = "cluster/jobs", "cluster/models", "lock"
 RUN_LOG, PROCESS_LOG = "run.log", "process.log"
-ANSWER = f"{snapshots.FOLDER}/{snapshots.ANSWER}"
-NOT_BACK = frozenset({worker_io.REQUEST, worker_io.PROGRESS, RUN_LOG, PROCESS_LOG, ANSWER})
+ANSWERS = (f"{snapshots.FOLDER}/{snapshots.ANSWER}", rewards.ANSWER)
+"""What a training waits for that has asked its caller something."""
+NOT_BACK = frozenset({worker_io.REQUEST, worker_io.PROGRESS, RUN_LOG, PROCESS_LOG, *ANSWERS})
 """Files of a job that its caller has, or reads as they grow."""
 PREPARED = "prepared"
 """What Axolotl makes of the rows before it trains: of no use to anybody else."""
@@ -165,9 +166,9 @@ class Bench:
         self.log = self.work / PROCESS_LOG
         self.process = process.start(argv, log=self.log, cwd=contract.REPOSITORY, ours=True)
 
-    def answer(self, go: bool) -> None:
-        """Answer a training that waits with a snapshot: whether it goes on."""
-        snapshots.answer(self.work, go=go)
+    def answer(self, name: str, value: object) -> None:
+        """Give a training what it waits for, one of ANSWERS."""
+        worker_io.write_json(self.work / name, value)
 
     def stop(self, seconds: float) -> int:
         """End the process, politely first; its exit code."""

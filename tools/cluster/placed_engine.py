@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from memory.errors import SetupError
 from memory.records import BaseModelCard, Record
-from tools.cluster.bench import ANSWER, RUN_LOG, Bench
+from tools.cluster.bench import ANSWERS, RUN_LOG, Bench
 from tools.cluster.connection import Cluster, NodeLostError, RemoteBench
 from tools.cluster.job import Job, append
 from tools.engines import contract, worker_io
@@ -147,17 +147,18 @@ class EngineJob(Job):
             time.sleep(LOOK_SECONDS)
 
     def _heard(self, progress: bytes, log: bytes) -> None:
-        """Write down what is new, and hand it on. The files of a snapshot come before its announcement, and the answer
-        goes back."""
+        """Write down what is new, and hand it on. The files of a snapshot, and answers to score, come before their
+        announcement, and what is answered goes back."""
         append(self.folder / RUN_LOG, log)
-        if b'"snapshot"' in progress:
+        if b'"snapshot"' in progress or b'"to_score"' in progress:
             self.bring()
         append(self.follower.path, self.places.text_here(progress, in_json=True))
         self.follower.follow()
-        answer = self.folder / ANSWER
-        if answer.exists():
-            self.bench.ask(Bench.answer, json.loads(answer.read_text())["go"])
-            answer.unlink()
+        for name in ANSWERS:
+            answer = self.folder / name
+            if answer.exists():
+                self.bench.ask(Bench.answer, name, json.loads(answer.read_text()))
+                answer.unlink()
 
     def _bring_now_and_then(self) -> None:
         began = time.monotonic()

@@ -147,7 +147,7 @@ def training(report: RunReport, winner: Trial) -> str:
         f"Base model: {base.name} ({base.parameters / 1e6:.0f}M weights, licence {base.licence}, chat template "
         f"{base.chat_template}), sha256 `{base.sha256}`",
         f"{run.steps} optimiser steps, {run.tokens} tokens, {minutes(run.train_seconds)}, at most "
-        f"{run.peak_memory_bytes / 1e9:.1f} GB; loss {run.losses[0].loss:.3f} → {run.losses[-1].loss:.3f}",
+        f"{run.peak_memory_bytes / 1e9:.1f} GB; {run.course}",
         f"Weights: sha256 `{run.weights_sha256}`; Axolotl configuration: sha256 `{run.config_sha256}`",
         *(f"Memory: {step}" for step in run.ladder),
         *(f"Before that, trial {each.number}: {rows_of(each)}" for each in earlier),

@@ -21,14 +21,17 @@ import yaml
 from memory.errors import InputError, RunBusyError, StorageError, TrialError
 from memory.layout import RunFolder, disk, link_or_copy, made, sha256_of, write_record
 from memory.lineage import went_on_from
-from memory.records import BaseModelCard, PassRate, Record, SelfDistil, Snapshot, TrainingRun, Trial
-from tools.benchmarks.splits import read_held_out, split_path
+from memory.records import BaseModelCard, Record, Sampling, Snapshot, TrainingRun, Trial
+from tools.benchmarks.benchmark import Benchmark
+from tools.benchmarks.splits import read_held_out, read_items, split_path
 from tools.data import make_training_file
 from tools.engines.contract import Engine
 from tools.handover.weights_difference import Distance, distance
 from tools.report import RunReport
 from tools.training.config import Device
 from tools.training.engine import train
+from tools.training.objective import rows_for
+from tools.training.rewards import Rewards
 from tools.training.start import start_of
 
 TOLERANCE = 0.1
@@ -88,6 +91,8 @@ class Remake:
     winner: Trial
     engine: Engine
     model: BaseModelCard
+    benchmark: Benchmark
+    """Its scorer gives GRPO its rewards once more."""
     device: Device
     locks: Mapping[str, str]
     """Hash of each environment's lock file, as it is now."""
@@ -207,12 +212,13 @@ def rows_again(remake: Remake, trial: Trial) -> RowsAgain:
 
 def rebuilt(remake: Remake, trial: Trial) -> tuple[Path | None, str]:
     """The file that the data recipe makes of its sources now; or None, and why it makes none."""
-    if any(isinstance(operator, PassRate | SelfDistil) for operator in trial.plan.data.operators):
-        return None, "its rows were sampled from a model"
     folder = remake.folder
+    recipe = rows_for(trial.plan.data, trial.plan.training, 0)
+    if any(isinstance(operator, Sampling) for operator in recipe.operators):
+        return None, "its rows were sampled from a model"
     try:
         card = make_training_file(
-            trial.plan.data,
+            recipe,
             source=remake.report.task.benchmark,
             train=split_path("train", folder.data, None),
             raw={path: Path(path) for path in remake.report.task.raw_data},
@@ -246,10 +252,17 @@ def trained_again(remake: Remake, trial: Trial, earlier: Sequence[Trial]) -> Tra
         device=remake.device,
         deadline_s=max(SHORTEST_DEADLINE, DEADLINE_FACTOR * recorded.seconds),
         start=start_of(trial.plan.training, earlier, remake.folder),
+        rewards=rewards(remake) if trial.plan.training.objective == "grpo" else None,
         on_snapshot=lambda snapshot: snapshot.step != recorded.stopped_at_step,
     )
     kept = kept_snapshot(recorded)
     return again if kept is None else again.at(next(each for each in again.snapshots if each.step == kept.step))
+
+
+def rewards(remake: Remake) -> Rewards:
+    """The scorer over the run's training items."""
+    items = read_items(split_path("train", remake.folder.data, None))
+    return Rewards(remake.benchmark, {item.id: item for item in items})
 
 
 def other_settings(remake: Remake) -> tuple[str, ...]:

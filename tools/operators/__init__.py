@@ -17,6 +17,7 @@ from memory.records import (
     Operator,
     Order,
     PassRate,
+    Preferences,
     Rehearsal,
     Rewrite,
     Select,
@@ -91,6 +92,8 @@ def _apply(operator: Operator, rows: list[Row], supplies: Supplies) -> Kept:
             kept = sampling.measure_pass_rates(operator, rows, supplies, step)
         case SelfDistil():
             kept = sampling.self_distil(operator, rows, supplies, step)
+        case Preferences():
+            kept = sampling.pair(operator, rows, supplies, step)
         case Synthesise():
             kept = synthesis.synthesise(operator, rows, supplies, step)
         case Rewrite():

@@ -42,6 +42,8 @@ class Row:
     item: Item | None = None
     """The benchmark's item that the row was made from, with all that the scorer needs; None for a raw row."""
     answered_by: AnsweredBy = "source"
+    rejected: str | None = None
+    """An answer that is wrong, beside the right one: the row is a pair; None where it is none."""
     origin: str = ""
     """How a text that no source holds came to be, in words: by which model or function, from which rows."""
     steps: tuple[str, ...] = ()

@@ -1,16 +1,17 @@
-"""What a model makes of the training questions: pass rates, and answers of its own that the scorer accepts.
+"""What a model makes of the training questions: pass rates, and answers of its own that the scorer accepts or refuses.
 
 Nothing here judges an output: scores come with the samples, and they are the benchmark's own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from memory.errors import TrialError
-from memory.records import Outcome, PassRate, Sampling, SelfDistil
+from memory.records import Outcome, PassRate, Preferences, Sampling, SelfDistil
 from tools.operators.rows import Kept, Row, Supplies, dropped, folded, rank, sample_id
 from tools.operators.words import whose
 
@@ -48,6 +49,28 @@ def self_distil(operator: SelfDistil, rows: list[Row], supplies: Supplies, step:
     return Kept(result, notes, (_distribution(operator, outcomes),))
 
 
+def pair(operator: Preferences, rows: list[Row], supplies: Supplies, step: str) -> Kept:
+    """The rows with a right and a wrong answer."""
+    outcomes = _outcomes(operator, rows, supplies, step)
+    pairs: list[Row] = []
+    lost: dict[str, list[Row]] = {}
+    for row in rows:
+        made = outcomes.get(row.id, [])
+        wrong = _refused(made)
+        if wrong is None:
+            lost.setdefault(_why_unpaired(operator, row, made), []).append(row)
+            continue
+        accepted = _accepted(made)[:1]
+        paired = replace(row.with_pass_rate(_rate(made)), rejected=wrong)
+        if not accepted:
+            pairs.append(paired.passed(f"{step}: gold preferred"))
+        for sample, answer in accepted:
+            own = replace(paired, id=sample_id(row, sample), answer=answer, answered_by="model")
+            pairs.append(own.passed(step))
+    notes = tuple(note for reason, gone in sorted(lost.items()) for note in dropped(reason, gone))
+    return Kept(pairs, notes, (_distribution(operator, outcomes),))
+
+
 def _outcomes(operator: Sampling, rows: list[Row], supplies: Supplies, step: str) -> dict[str, list[Outcome]]:
     """The outcomes of the rows that are asked, by row id, samples in order."""
     if supplies.sample is None:
@@ -79,6 +102,22 @@ def _accepted(made: Sequence[Outcome]) -> list[tuple[int, str]]:
         if outcome.score >= 1 and outcome.finish == "stop" and text:
             distinct.setdefault(folded(text), (outcome.sample, text))
     return sorted(distinct.values(), key=lambda answer: (len(answer[1]), answer[0]))
+
+
+def _refused(made: Sequence[Outcome]) -> str | None:
+    """The output that came most often among those that score 0, the earlier of equals; None where there is none."""
+    wrong = [each.output.strip() for each in made if each.score == 0 and each.finish == "stop" and each.output.strip()]
+    return Counter(wrong).most_common(1)[0][0] if wrong else None
+
+
+def _why_unpaired(operator: Preferences, row: Row, made: Sequence[Outcome]) -> str:
+    if row.item is None:
+        return "of another source: no scorer can judge it"
+    if not made:
+        return f"not asked: {whose(operator)} was asked {operator.rows} rows"
+    if all(outcome.score >= 1 for outcome in made):
+        return f"the scorer accepts all {operator.samples} outputs of {whose(operator)}: nothing to reject"
+    return "wrong outputs were cut by the token limit, empty, or partly right"
 
 
 def _why_lost(operator: SelfDistil, made: Sequence[Outcome]) -> str:

@@ -16,6 +16,7 @@ from memory.records import (
     Operator,
     Order,
     PassRate,
+    Preferences,
     Rewrite,
     Sampling,
     Select,
@@ -54,6 +55,8 @@ def describe(operator: Operator) -> str:
         case SelfDistil():
             rest = ", gold for the others" if operator.unsolved == "gold" else ""
             return f"self-distil {operator.keep} of {whose(operator)}, {_asked(operator)}{rest}"
+        case Preferences():
+            return f"pair right and wrong outputs of {whose(operator)}, {_asked(operator)}"
         case Synthesise():
             shown = f"each {operator.shots} shown"
             return f"synthesise {operator.rows} rows by the {operator.model} model, {shown}, seed {operator.seed}"

@@ -47,8 +47,9 @@ class Curve(Record):
 
 
 def curve_of(losses: Sequence[LossPoint]) -> Curve | None:
-    """The shape of a curve, or None where it has too few points."""
-    if len(losses) < FEWEST_POINTS:
+    """The shape of a curve, or None where it has too few points, or where rewards were learnt from: GRPO's loss says
+    nothing."""
+    if len(losses) < FEWEST_POINTS or losses[0].reward is not None:
         return None
     values = [point.loss for point in losses]
     quarter = max(2, len(values) // 4)

@@ -221,8 +221,9 @@ RULES: tuple[Callable[[Look], Iterator[Diagnosis]], ...] = (
 
 
 def diagnose(brief: Brief, trial: Trial, recipe: Recipe) -> list[Diagnosis]:
-    """Everything that a trial's figures name, most confident first; empty where nothing was scored."""
-    if trial.score is None:
+    """Everything that a trial's figures name, most confident first; empty where nothing was scored, and after DPO and
+    GRPO, whose curves and rows these rules cannot read."""
+    if trial.score is None or recipe.training.objective != "sft":
         return []
     look = Look(trial, trial.score, brief, recipe)
     found = [diagnosis for rule in RULES for diagnosis in rule(look)]

@@ -40,6 +40,28 @@ that only selected rows are paid for and everything new is judged; an `order` st
 FOLLOWERS: dict[str, tuple[str, ...]] = {
     "batch_size": ("micro_batch",),
     "method": ("learning_rate",),
+    "objective": (
+        "learning_rate",
+        "beta",
+        "generations",
+        "continue_from",
+        "rows",
+        "skip",
+        "select_seed",
+        "balance",
+        "epochs",
+        "batch_size",
+        "micro_batch",
+        "snapshots",
+        "order",
+        "curriculum",
+        "filter",
+        "mix",
+        "near_duplicates",
+        "self_distil",
+        "pass_rate",
+        "preferences",
+    ),
     "continue_from": ("rows", "skip", "epochs", "batch_size", "micro_batch", "snapshots"),
     "rows": ("snapshots",),
     "epochs": ("snapshots",),
@@ -48,7 +70,8 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
 }
 """Settings that cannot stay when another changes: rows in memory never exceed the batch, each method has a learning
 rate of its own size, what goes on from trained weights has an amount of its own, and how often a training is
-looked at goes with its length. They belong to the factor that leads."""
+looked at goes with its length; another objective needs other rows, fewer at a time, and smaller steps. They belong to
+the factor that leads."""
 
 WITHOUT_EFFECT = ("micro_batch", "snapshots")
 """Settings that change neither the optimiser's steps nor the rows."""

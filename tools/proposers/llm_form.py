@@ -24,6 +24,11 @@ class ProposedStructure(Record):
         default=None, ge=-1, le=1, description="expected change of the metric against the best so far"
     )
     method: Literal["lora", "qlora", "full"] | None = Field(default=None, description="qlora needs a GPU")
+    objective: Literal["dpo", "grpo"] | None = Field(
+        default=None,
+        description="go on from the parent's weights: dpo with pairs of its right and wrong answers, grpo with scores "
+        "of answers that it samples",
+    )
     lora_alpha: int | None = Field(default=None, ge=1, le=512)
     lora_dropout: float | None = Field(default=None, ge=0, le=0.5)
     warmup_ratio: float | None = Field(default=None, ge=0, le=0.5)

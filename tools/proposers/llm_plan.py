@@ -8,6 +8,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from memory.records import Plan, SelfDistil, Trial
+from tools.proposers.after_imitation import Objective, towards
 from tools.proposers.bounds import RefusedError, bounded
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.data_levers import NEAR_COPIES
@@ -33,6 +34,8 @@ def plan_of(answer: ProposedStructure, brief: Brief, net: Plan | Stop) -> Plan |
     if isinstance(net, Plan) and not answer.sets_anything:
         return net.model_copy(update=_words(answer, net, []))
     parent, start = _grown_from(answer, brief, net)
+    if answer.objective is not None:
+        start = _towards(brief, parent, answer.objective)
     settings = {name: value for name in SETTINGS if (value := getattr(answer, name, None)) is not None}
     recipe = _with(brief, start, settings | _data_settings(answer, brief, parent, start))
     if answer.go_on:
@@ -102,6 +105,18 @@ def _with(brief: Brief, start: Recipe, settings: dict[str, Value]) -> Recipe:
     if isinstance(rate := settings.get("learning_rate"), float):
         settings = settings | {"learning_rate": rounded(rate)}
     return changed(start, **settings)
+
+
+def _towards(brief: Brief, parent: Trial | None, objective: Objective) -> Recipe:
+    """The recipe of another objective on the parent's trained weights."""
+    if parent is None or parent.training is None or parent.decision == "failed":
+        raise RefusedError("Only a trial that was trained has answers to learn from: name it as the parent.")
+    recipe = towards(brief, parent, objective)
+    if recipe is None:
+        raise RefusedError(
+            f"{brief.training_room:.0f} s are left for training, too few to ask and train with {objective}."
+        )
+    return recipe
 
 
 def _data_settings(answer: ProposedStructure, brief: Brief, parent: Trial | None, start: Recipe) -> dict[str, Value]:

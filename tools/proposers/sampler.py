@@ -31,7 +31,8 @@ def space_around(brief: Brief, centre: Recipe) -> Space:
     """Learning rate within a factor of 3 of the centre, and the choices beside it that time and rows allow."""
     size, training = size_of(brief.model.parameters), centre.training
     low, high = (size.full / 10, size.full * 5) if training.method == "full" else (size.low, size.high)
-    rate = training.learning_rate
+    slow = max(low, training.learning_rate / 3)
+    fast = max(min(high, training.learning_rate * 3), slow * 1.5)  # a person's or a model's rate may lie beyond `high`
     visits = brief.row_visits(brief.training_room, training)
     most = max(1, min(rows_open(brief, centre), visits))
     least = max(1, int(0.8 * min(centre.rows, most)))
@@ -39,7 +40,7 @@ def space_around(brief: Brief, centre: Recipe) -> Space:
     # What goes on from trained weights keeps the shape of the adapter.
     ranks = (8, 16, 32, 64) if training.continue_from is None else (training.lora_rank,)
     return {
-        "learning_rate": FloatDistribution(max(low, rate / 3), max(min(high, rate * 3), low * 1.5), log=True),
+        "learning_rate": FloatDistribution(slow, fast, log=True),
         "rows": IntDistribution(least, most, log=True),
         "epochs": IntDistribution(1, epochs),
         "batch_size": CategoricalDistribution((4, 8, 16)),

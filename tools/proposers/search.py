@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from memory.lineage import rose, same_recipe
 from memory.records import Plan, Trial
+from tools.proposers.after_imitation import further
 from tools.proposers.brief import Brief, Stop
 from tools.proposers.factors import Recipe, change_between, changed
 from tools.proposers.history import losing_streak, recipe_of, standing, tried
@@ -163,6 +164,8 @@ def _planned(brief: Brief, parent: Trial, diagnosis: Diagnosis, why: str = "") -
 def _without_rules(brief: Brief, best: Trial) -> Plan | Stop:
     """A remedy cut to the time left, else a drawn recipe, else the reason to stop."""
     recipe = recipe_of(brief, best)
+    if (again := _again(brief)) is None and (objective := further(brief)) is not None:
+        return _planned(brief, *objective)
     room, needed = brief.training_room, brief.training_seconds(recipe.data, recipe.training)
     if room < SHRINK_AT_MOST * needed:
         return Stop(
@@ -171,14 +174,14 @@ def _without_rules(brief: Brief, best: Trial) -> Plan | Stop:
         )
     if room < needed and (smaller := cut(brief, remedies(brief, best))) is not None:
         return _planned(brief, best, smaller)
-    if (again := _again(brief)) is not None:
+    if again is not None:
         return again
     if losing_streak(brief) >= PATIENCE:
         return Stop(
             reason=f"The last {losing_streak(brief)} scored trials brought no accepted gain over {_holder(brief)}, and "
             "every remedy that its figures name has been tried. More or other training data would be the next lever."
         )
-    for drawn in draws(brief, recipe):
+    for drawn in draws(brief, recipe) if recipe.training.objective == "sft" else ():
         if fits(brief, drawn) and drawn.visits >= SHRINK_AT_MOST * recipe.visits and not tried(brief, drawn):
             figure = f"{len(brief.trials)} trials, {brief.training_room:.0f} s left for training"
             return _planned(brief, best, _drawn(drawn, recipe, figure))

@@ -35,6 +35,8 @@ def all_rows_and_epochs(brief: Brief, recipe: Recipe) -> list[Diagnosis]:
     fitting = brief.row_visits(brief.training_room, recipe.training)
     epochs = int(4 * min(fitting / rows, most_epochs(rows, start=True))) / 4
     mended = changed(recipe, rows=rows, epochs=max(epochs, 1.0))
+    if recipe.training.objective != "sft":
+        return []  # questions that must first be asked do not count as rows
     if rows < WORTHWHILE * recipe.rows or epochs < WORTHWHILE * recipe.training.epochs or tried(brief, mended):
         return []
     gain = gain_of_rows(brief, recipe, rows) + EPOCHS_GAIN * log2(epochs / recipe.training.epochs)

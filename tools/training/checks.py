@@ -43,11 +43,11 @@ class Finding(NamedTuple):
         return TrialError(self.kind, f"{self.check.name}: {self.check.says}", self.way_out)
 
 
-def data_findings(path: Path, benchmark: Benchmark, data: Path) -> Iterator[Finding]:
+def data_findings(path: Path, recipe: TrainingRecipe, benchmark: Benchmark, data: Path) -> Iterator[Finding]:
     """What the rows themselves tell: schema, golds, duplicates, spellings, and held-out text among them. `data` is the
     folder of the splits. Raises TrialError DATA for a malformed row."""
     items = {item.id: item for item in read_items(split_path("train", data, None))}
-    for found in check_rows(path, benchmark, items):
+    for found in check_rows(path, benchmark, items, pairs=recipe.objective == "dpo"):
         yield Finding(found, "DATA", "Change the data recipe.")
     report = check(texts(read_training_rows(path)), read_held_out(data))
     says = f"{len(report.hits)} of {report.rows} rows repeat one of {report.held_out} held-out items"
@@ -56,11 +56,15 @@ def data_findings(path: Path, benchmark: Benchmark, data: Path) -> Iterator[Find
     yield Finding(found, "CONTAMINATION", "Build the file with the data recipe's operators.")
 
 
-def memory_finding(recipe: TrainingRecipe, model: BaseModelCard, path: Path, device: Device, free: int) -> Finding:
+def memory_finding(
+    recipe: TrainingRecipe, model: BaseModelCard, path: Path, benchmark: Benchmark, device: Device, free: int
+) -> Finding:
     """The training fits into what is free, by an estimate for the longest that a row can be: a token is a byte or
     more. `free` are bytes, where the training will run."""
     rows = read_training_rows(path)
-    longest = max(len(row.prompt.encode()) + len(row.answer.encode()) for row in rows) + TEMPLATE_TOKENS
+    longest = max(map(longest_bytes, rows)) + TEMPLATE_TOKENS
+    if recipe.objective == "grpo":
+        longest += benchmark.max_new_tokens
     bound = min(recipe.sequence_len, longest)
     needed = estimate_memory(recipe, model, bound, device)
     fits = needed < free
@@ -68,6 +72,11 @@ def memory_finding(recipe: TrainingRecipe, model: BaseModelCard, path: Path, dev
     way_out = "" if fits else what_fits(recipe, model, bound, device, free)
     found = Check(name="memory", figure=needed, unit="bytes", passed=fits, says=says if fits else f"{says}; {way_out}")
     return Finding(found, "OOM", "Change one of these.")
+
+
+def longest_bytes(row: TrainingRow) -> int:
+    """Of a row's question and its answer, the longer one of a pair."""
+    return len(row.prompt.encode()) + max(len(row.answer.encode()), len((row.rejected or "").encode()))
 
 
 def engine_findings(measured: Preflight, recipe: TrainingRecipe, path: Path, tokenize: Tokenize) -> Iterator[Finding]:

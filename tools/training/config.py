@@ -14,6 +14,12 @@ from memory.records import BaseModelCard, TrainingRecipe
 
 Device = Literal["cpu", "cuda"]
 PLUGINS = "tools.engines.axolotl.cpu_plugin"
+OBJECTIVES = "tools.engines.axolotl"
+NLL_WEIGHT = 1.0
+"""DPO alone can lower the preferred answer too, as long as the rejected one falls faster; its own loss, added with this
+weight, keeps it up (iterative RPO, arXiv 2404.19733)."""
+TEMPERATURE = 1.0
+"""GRPO learns from answers as the model gives them, neither sharpened nor flattened."""
 EAGER_TOKENS = 512
 """Up to this row length a CPU attends faster through plain matrix products: PyTorch's fused attention spends more on
 its backward pass there (SmolLM2-135M, 8 rows: 1.36 against 1.80 CPU seconds a step at 74 tokens, 3.2 against 4.2 at
@@ -46,14 +52,17 @@ def render(
     device: Device,
     rung: Rung | None = None,
     start: Path | None = None,
+    longest_answer: int = 0,
 ) -> str:
     """The Axolotl YAML that trains `recipe` on the chat rows of `data`, with its files in `folder`; absolute paths.
 
     Rows are padded to the longest of their batch and batched by length, unless the recipe wants the file's order.
     Packing stays off: with it a batch would no longer be the number of rows that the recipe says. `start` is the folder
-    of the weights, or of the adapter, that the training goes on from.
+    of the weights, or of the adapter, that the training goes on from; `longest_answer` the tokens that GRPO lets an
+    answer have.
     """
     rung = rung or first_rung(recipe)
+    sequences = recipe.batch_size * (recipe.generations if recipe.objective == "grpo" else 1)
     in_order = recipe.order == "file"
     settings: dict[str, object] = {
         "base_model": str(start) if start and recipe.method == "full" else model.path,
@@ -78,7 +87,7 @@ def render(
         "group_by_length": not in_order,
         "curriculum_sampling": in_order,
         "micro_batch_size": rung.micro_batch,
-        "gradient_accumulation_steps": recipe.batch_size // rung.micro_batch,
+        "gradient_accumulation_steps": sequences // rung.micro_batch,
         "num_epochs": recipe.epochs,
         "learning_rate": recipe.learning_rate,
         "lr_scheduler": "constant_with_warmup" if recipe.schedule == "constant" else recipe.schedule,
@@ -96,7 +105,38 @@ def render(
         **_method(recipe, device, start),
         **_ends_of_turn(Path(model.path)),
     }
+    settings |= _objective(recipe, settings, longest_answer)
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+
+
+def _objective(recipe: TrainingRecipe, settings: dict[str, object], longest_answer: int) -> dict[str, object]:
+    """What is trained towards. The rows stay chats in one form for all objectives, tokenised in one way."""
+    if recipe.objective == "dpo":
+        return {
+            "rl": "dpo",
+            "rl_beta": recipe.beta,
+            "dpo_loss_type": ["sigmoid", "sft"],
+            "dpo_loss_weights": [1.0, NLL_WEIGHT],
+            "trainer_cls": f"{OBJECTIVES}.pairs.PairTrainer",
+            "group_by_length": False,
+        }
+    if recipe.objective == "grpo":
+        ends = settings.get("eot_tokens")
+        return {
+            "rl": "grpo",
+            "trl": {
+                "use_vllm": False,
+                "beta": recipe.beta,
+                "num_generations": recipe.generations,
+                "max_completion_length": longest_answer,
+                "temperature": TEMPERATURE,
+                "reward_funcs": [f"{OBJECTIVES}.rewards.rewards"],
+            },
+            "group_by_length": False,
+            # An answer ends in training where it ends in serving; what is saved keeps the model's own tokenizer.
+            **({"special_tokens": {"eos_token": ends[0]}} if isinstance(ends, list) else {}),
+        }
+    return {}
 
 
 def _method(recipe: TrainingRecipe, device: Device, start: Path | None) -> dict[str, object]:
@@ -115,12 +155,15 @@ def _method(recipe: TrainingRecipe, device: Device, start: Path | None) -> dict[
         }
         if start is not None:
             settings["lora_model_dir"] = str(start)
-            plugins.append(f"{PLUGINS}.ContinuedAdapterPlugin")
+            plugin = "ContinuedPairsPlugin" if recipe.objective == "dpo" else "ContinuedAdapterPlugin"
+            plugins.append(f"{PLUGINS}.{plugin}")
     if recipe.method == "qlora":
         settings["load_in_4bit"] = True
     if device == "cpu":  # the Triton kernels call CUDA unconditionally
         settings |= {"lora_mlp_kernel": False, "lora_qkv_kernel": False, "lora_o_kernel": False}
         plugins.append(f"{PLUGINS}.CpuPlugin")
+    if recipe.objective != "sft":
+        plugins.append(f"{PLUGINS}.RowOrderPlugin")
     return {**settings, "plugins": plugins} if plugins else settings
 
 

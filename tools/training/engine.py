@@ -27,6 +27,7 @@ from tools.training import rate_sweep
 from tools.training.config import Device, Rung, first_rung, read_json, render
 from tools.training.memory import does_not_fit, estimate_memory, ladder, words
 from tools.training.requests import Preflight, PreflightRequest, Sample, Trained, TrainRequest
+from tools.training.rewards import Rewards
 from tools.training.start import Start
 from tools.training.watchdog import Watchdog
 from tools.warm_engine import WarmEngine
@@ -85,6 +86,7 @@ def preflight(
     *,
     device: Device,
     start: Start | None = None,
+    rewards: Rewards | None = None,
     steps: int = MICRO_STEPS,
     samples: int = 4,
     sweep_steps: int = 0,
@@ -94,21 +96,28 @@ def preflight(
 ) -> Preflight:
     """Have Axolotl judge the recipe, tokenise every row, and time `steps` micro-batches; nothing stays but the answer.
 
-    `steps=0` loads no model. `sweep_steps` tries that many learning rates, one optimiser step each, after the timed
-    ones, unless it would take more than `sweep_seconds`. `start` is what `continue_from` means. Raises EngineError:
-    CONFIG with what Axolotl says, DATA for an unreadable file, OOM, DIVERGED, BUDGET on time-out.
+    `steps=0` loads no model. GRPO needs `rewards`. `sweep_steps` tries that many learning rates, one optimiser step
+    each, after the timed ones, unless it would take more than `sweep_seconds`. `start` is what `continue_from` means.
+    Raises EngineError: CONFIG with what Axolotl says, DATA for an unreadable file, OOM, DIVERGED, BUDGET on time-out.
     """
-    config, identity = _prepare(recipe, model, data, folder, device, first_rung(recipe), start)
+    config, identity = _prepare(recipe, model, data, folder, device, first_rung(recipe), start, rewards)
     rates = rate_sweep.rates(recipe, sweep_steps) if steps else ()
     request = PreflightRequest(
         config=str(config), identity=identity, method=recipe.method, device=device, steps=steps, samples=samples,
         rates=rates, sweep_seconds=min(sweep_seconds, timeout_s),
     )  # fmt: skip
+
+    def progress(fields: contract.Progress) -> None:
+        if rewards is not None and "to_score" in fields:
+            rewards.answer(folder)
+        elif on_progress is not None:
+            on_progress(fields)
+
     if isinstance(engine, contract.Engine):
         engine = _placed(engine, device)
-        measured = contract.call(engine, request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
+        measured = contract.call(engine, request, Preflight, folder, timeout_s=timeout_s, on_progress=progress)
     else:
-        measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=on_progress)
+        measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=progress)
     if not measured.losses:
         return measured
     swept = rate_sweep.read(rates, measured.losses)
@@ -125,6 +134,7 @@ def train(
     device: Device,
     deadline_s: float,
     start: Start | None = None,
+    rewards: Rewards | None = None,
     on_loss: Callable[[LossPoint, int], None] | None = None,
     on_ladder: Callable[[str], None] | None = None,
     on_snapshot: Callable[[Snapshot], bool] | None = None,
@@ -135,22 +145,23 @@ def train(
     `on_loss` gets each point and the number of all steps; `on_ladder` each step of the out-of-memory ladder in words.
     `on_snapshot` is called while the training waits for its answer: whether to go on. After a crash it is asked about
     earlier snapshots once more. The wait counts against the deadline, but not as training. On a single GPU the waiting
-    training holds its memory: whether a server fits beside it is for the caller to know. Paths in the answer are
-    absolute. Raises TrialError: DIVERGED, BUDGET, OOM at the ladder's end, CONFIG, ENV.
+    training holds its memory: whether a server fits beside it is for the caller to know. GRPO needs `rewards`, and what
+    they raise ends the training. Paths in the answer are absolute. Raises TrialError: DIVERGED, BUDGET, OOM at the
+    ladder's end, CONFIG, ENV.
     """
     began = time.monotonic()
     rungs = ladder(recipe)
     taken = _remembered(folder, recipe, len(rungs))
     while True:
         rung = rungs[taken]
-        config, identity = _prepare(recipe, model, data, folder, device, rung, start)
+        config, identity = _prepare(recipe, model, data, folder, device, rung, start, rewards)
         request = TrainRequest(
             config=str(config), identity=identity, method=recipe.method, device=device, model=model.path,
             checkpoint_every_s=checkpoint_every_s, snapshots=recipe.snapshots,
         )  # fmt: skip
         left = deadline_s - (time.monotonic() - began)
         try:
-            watched = _Watched(folder, recipe, left, on_loss, on_snapshot)
+            watched = _Watched(folder, recipe, left, on_loss, on_snapshot, rewards)
             trained = watched.call(_placed(engine, device) if isinstance(engine, contract.Engine) else engine, request)
             break
         except EngineError as error:
@@ -193,12 +204,13 @@ class _Watched:
         deadline_s: float,
         on_loss: Callable[[LossPoint, int], None] | None,
         on_snapshot: Callable[[Snapshot], bool] | None,
+        rewards: Rewards | None,
     ) -> None:
         """The clock starts here. Raises TrialError (BUDGET) where there is no time."""
         if deadline_s <= 0:
             raise TrialError("BUDGET", "no time is left for the training", "Give more time, or train less.")
         self.folder, self.deadline_s = folder, deadline_s
-        self.on_loss, self.on_snapshot = on_loss, on_snapshot
+        self.on_loss, self.on_snapshot, self.rewards = on_loss, on_snapshot, rewards
         self.launch = time.monotonic()
         self.watchdog = Watchdog(deadline_s=deadline_s, warmup_ratio=recipe.warmup_ratio)
 
@@ -222,7 +234,11 @@ class _Watched:
         return time.monotonic() - self.launch
 
     def seen(self, fields: contract.Progress) -> None:
-        """A line of the engine's progress: a snapshot, or a point of the curve."""
+        """A line of the engine's progress: a snapshot, answers to score, or a point of the curve."""
+        if self.rewards is not None and "to_score" in fields:
+            self.rewards.answer(self.folder)
+            self.watchdog.waited(self.now, goes_on=True)
+            return
         if "snapshot" in fields:
             self.judged(Snapshot.model_validate(fields["snapshot"]))
             return
@@ -264,15 +280,20 @@ def _prepare(
     device: Device,
     rung: Rung,
     start: Start | None,
+    rewards: Rewards | None,
 ) -> tuple[Path, str]:
     """Write the YAML; its path, and the hash over it, the data and the weights that the training begins with.
 
-    Raises TrialError (CONFIG) where the recipe goes on from a trial and no start is given, or the other way round.
+    Raises TrialError (CONFIG) where the recipe goes on from a trial and no start is given, or the other way round, and
+    where it wants rewards and nobody gives them.
     """
+    if recipe.objective == "grpo" and rewards is None:
+        raise TrialError("CONFIG", "GRPO needs the benchmark's scorer, and this caller has none")
     if (start is None) != (recipe.continue_from is None):
         raise TrialError("CONFIG", "a recipe that goes on from a trial needs that trial's weights, and no other does")
     folder = made(folder).resolve()
-    text = render(recipe, model, data.resolve(), folder, device, rung, start.path if start else None)
+    longest = rewards.longest_answer if rewards is not None else 0
+    text = render(recipe, model, data.resolve(), folder, device, rung, start.path if start else None, longest)
     write_text(folder / "axolotl.yml", text)
     parts = (text, sha256_of(data), model.sha256, *((start.sha256,) if start else ()))
     return folder / "axolotl.yml", hashlib.sha256("\n".join(parts).encode()).hexdigest()

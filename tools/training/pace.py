@@ -46,7 +46,10 @@ class Pace:
 
 def known_pace(recipe: TrainingRecipe, trials: Sequence[Trial]) -> Pace | None:
     """The pace of the newest trial whose steps cost what this recipe's will: same method and rank, same rows in memory
-    at once, same way of attention. None where there is none."""
+    at once, same way of attention. None where there is none, and for GRPO, whose answers take as long as the model
+    makes them."""
+    if recipe.objective == "grpo":
+        return None
     for trial in reversed(trials):
         run, verdict = trial.training, trial.verdict
         if run is None or verdict is None or not verdict.tokens or not verdict.padded_tokens or not trial.dataset:
@@ -60,7 +63,7 @@ def known_pace(recipe: TrainingRecipe, trials: Sequence[Trial]) -> Pace | None:
 def cost_class(recipe: TrainingRecipe) -> tuple[object, ...]:
     """What decides how long a padded token takes on one machine, row lengths left out."""
     rank = None if recipe.method == "full" else recipe.lora_rank
-    return recipe.method, rank, first_rung(recipe).micro_batch, recipe.sequence_len <= EAGER_TOKENS
+    return recipe.objective, recipe.method, rank, first_rung(recipe).micro_batch, recipe.sequence_len <= EAGER_TOKENS
 
 
 def seconds_per_token(train_seconds: float, tokens: int, verdict: Verdict) -> float:

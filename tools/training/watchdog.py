@@ -1,5 +1,8 @@
 """The watchdog of a training: NaN, divergence, stall and overrun, told from the loss points alone.
 
+GRPO's loss is about zero whatever happens. There a training diverges where it leaves the model that it began with, or
+loses the reward that it began with.
+
 Times are seconds on the caller's clock; 0 is the launch of the engine.
 """
 
@@ -8,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 
 from memory.errors import TrialError
 from memory.records import LossPoint
@@ -21,6 +24,14 @@ DIVERGENCE_FACTOR = 2.0
 """Losses beyond this multiple of the starting level, after warm-up, do not come back (Google's Tuning Playbook)."""
 DIVERGENCE_MARGIN = 0.5
 """Nats above the starting level at the least: twice a loss near zero, as after a resume, is still near zero."""
+KL_LIMIT = 2.0
+"""Nats a token: healthy trainings stay below 0.5, and beyond 2 the learning rate is too high (Axolotl's guide to
+training stability)."""
+REWARD_POINTS = 10
+"""Rewards that tell where a reinforcement began, and so many in a row that tell that it is lost: a step's mean over a
+few questions jumps about."""
+REWARD_SHARE = 0.25
+"""A reward that stays below this share of where it began is lost."""
 STALL_SECONDS = 60.0
 STALL_STEPS = 10.0
 """No new step for this many median steps, and at least STALL_SECONDS, is a stall."""
@@ -100,6 +111,9 @@ class Watchdog:
 
     def _diverging(self, point: LossPoint) -> None:
         """Loss above the limit for SUSTAINED_POINTS in a row, after warm-up and after the starting level is known."""
+        if point.reward is not None:
+            self._straying(point)
+            return
         self.recent.append(point.loss)
         settled = len(self.points) >= START_POINTS + SUSTAINED_POINTS
         if not settled or point.step - SUSTAINED_POINTS < self.warmup_ratio * self.total_steps:
@@ -112,6 +126,26 @@ class Watchdog:
                 "DIVERGED",
                 f"the loss is {median(self.recent):.2f} at step {point.step} after starting at {start:.2f}: "
                 f"above {limit:.2f} for {SUSTAINED_POINTS} steps (learning rate {point.learning_rate:.1e})",
+                "Lower the learning rate.",
+            )
+
+    def _straying(self, point: LossPoint) -> None:
+        """KL above its limit for SUSTAINED_POINTS in a row, or the reward lost."""
+        divergences = [each.kl for each in self.points[-SUSTAINED_POINTS:] if each.kl is not None]
+        if len(divergences) == SUSTAINED_POINTS and min(divergences) > KL_LIMIT:
+            raise TrialError(
+                "DIVERGED",
+                f"the KL divergence from the start is {median(divergences):.1f} nats a token at step {point.step}: "
+                f"above {KL_LIMIT:g} for {SUSTAINED_POINTS} steps (learning rate {point.learning_rate:.1e})",
+                "Lower the learning rate.",
+            )
+        rewards = [each.reward for each in self.points if each.reward is not None]
+        began, now = rewards[:REWARD_POINTS], rewards[REWARD_POINTS:][-REWARD_POINTS:]
+        if len(now) == REWARD_POINTS and max(now) < REWARD_SHARE * fmean(began):
+            raise TrialError(
+                "DIVERGED",
+                f"the reward is {fmean(now):.2f} at step {point.step} after starting at {fmean(began):.2f}: below "
+                f"{REWARD_SHARE:.0%} of that for {REWARD_POINTS} steps (learning rate {point.learning_rate:.1e})",
                 "Lower the learning rate.",
             )
 

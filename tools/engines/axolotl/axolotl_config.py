@@ -12,6 +12,7 @@ from axolotl.utils.schemas.config import AxolotlConfigWCapabilities
 from axolotl.utils.trainer import calculate_total_num_steps
 from datasets import Dataset
 
+from tools.engines.axolotl import pairs
 from tools.engines.worker_io import WorkerFailure
 
 
@@ -38,22 +39,47 @@ def one_line(error):
     return " ".join(str(error).split())
 
 
-def tokenised(cfg):
+def tokenised(cfg, folder):
     """The training set after Axolotl's own chat template strategy and length limit, in the order of the file.
 
     Goes through Axolotl's steps one by one instead of its loader, which also writes the result to disk from a fresh
-    process that imports everything again. Fails with DATA where a row cannot be read.
+    process that imports everything again. `folder` is where GRPO asks for rewards. Fails with DATA where a row cannot
+    be read.
     """
     source = cfg.datasets[0]
     cfg.dataset_num_proc = None
     try:
         with open(source["path"], encoding="utf-8") as file:
-            raw = Dataset.from_list([{"messages": json.loads(line)["messages"]} for line in file if line.strip()])
+            raw = [json.loads(line) for line in file if line.strip()]
         tokenizer = load_tokenizer(cfg)
-        dataset, _ = get_dataset_wrapper(source, tokenizer, cfg, dataset_base_type=source["type"], dataset=raw)
+        dataset = chats([row["messages"] for row in raw], cfg, tokenizer)
+        if cfg.rl == "dpo":
+            wrong = [[row["messages"][0], {"role": "assistant", "content": row["rejected"]}] for row in raw]
+            dataset = pairs.paired(dataset, chats(wrong, cfg, tokenizer))
+        elif cfg.rl == "grpo":
+            dataset = dataset.add_column("prompt", [row["messages"][:1] for row in raw])
+            dataset = dataset.add_column("row", [row["id"] for row in raw])
+            dataset = dataset.add_column("folder", [str(folder)] * len(raw))
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise WorkerFailure("DATA", f"Axolotl cannot read the training file: {one_line(error)}") from error
     dataset = handle_long_seq_in_dataset(dataset, cfg.sequence_len, cfg)
     if len(dataset) == 0:
         raise WorkerFailure("DATA", f"none of {len(raw)} rows is within {cfg.sequence_len} tokens")
-    return TrainDatasetMeta(train_dataset=dataset, total_num_steps=calculate_total_num_steps(cfg, dataset)), len(raw)
+    return TrainDatasetMeta(train_dataset=dataset, total_num_steps=total_steps(cfg, dataset)), len(raw)
+
+
+def chats(conversations, cfg, tokenizer):
+    """Tokens and labels of conversations by Axolotl's chat template strategy."""
+    source, raw = cfg.datasets[0], Dataset.from_list([{"messages": messages} for messages in conversations])
+    return get_dataset_wrapper(source, tokenizer, cfg, dataset_base_type=source["type"], dataset=raw)[0]
+
+
+def total_steps(cfg, dataset):
+    """Optimiser steps of the whole training. GRPO takes whole groups of questions and leaves the rest of an epoch out.
+    Fails with DATA where there are too few for one step."""
+    if cfg.rl != "grpo":
+        return calculate_total_num_steps(cfg, dataset)
+    questions = cfg.batch_size // cfg.trl.num_generations
+    if len(dataset) < questions:
+        raise WorkerFailure("DATA", f"{len(dataset)} questions are left, and a step takes {questions}")
+    return max(1, int(cfg.num_epochs * (len(dataset) // questions)))

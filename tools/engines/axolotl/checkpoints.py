@@ -26,6 +26,8 @@ def newest_whole(place, identity):
 def mark_whole(place, step):
     """Call after everything of a checkpoint is written. Flushes it to disk, then drops the older ones."""
     newest = place / f"checkpoint-{step}"
+    # A frozen reference is made anew from the start. Kept here, it would be loaded in place of the adapter that learns.
+    shutil.rmtree(newest / "ref", ignore_errors=True)
     for path in newest.iterdir():
         with open(path, "rb") as file:
             os.fsync(file.fileno())

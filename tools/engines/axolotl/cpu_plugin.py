@@ -3,6 +3,7 @@
 import torch
 from axolotl.integrations.base import BasePlugin
 from peft.tuners.lora import LoraLayer
+from peft.utils import load_peft_weights, set_peft_model_state_dict
 
 
 class CpuPlugin(BasePlugin):
@@ -40,3 +41,29 @@ class ContinuedAdapterPlugin(BasePlugin):
             for layer in model.modules():
                 if isinstance(layer, LoraLayer) and name in layer.lora_dropout:
                     layer.lora_dropout[name] = torch.nn.Dropout(rate) if rate else torch.nn.Identity()
+
+
+class ContinuedPairsPlugin(BasePlugin):
+    """DPO that goes on from an adapter: Axolotl only takes its shape then, and would begin with an untrained one.
+
+    The adapter's weights come in twice: as the one that learns, and as the frozen reference, which TRL looks for under
+    this name. Both are the model that the training begins with.
+    """
+
+    def post_trainer_create(self, cfg, trainer):
+        """Load them into the model that the trainer has made."""
+        model = trainer.model
+        weights = load_peft_weights(cfg.lora_model_dir, device="cpu")
+        model.add_adapter("ref", model.peft_config["default"])
+        for name in ("default", "ref"):
+            set_peft_model_state_dict(model, weights, adapter_name=name)
+
+
+class RowOrderPlugin(BasePlugin):
+    """The order of the file, where it is wanted: the trainers of preferences and rewards ask for it in other words."""
+
+    def get_training_args(self, cfg):
+        """Arguments added to the trainer's own."""
+        if not cfg.curriculum_sampling:
+            return {}
+        return {"shuffle_dataset": False} if cfg.rl == "grpo" else {"train_sampling_strategy": "sequential"}

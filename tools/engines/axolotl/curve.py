@@ -9,6 +9,8 @@ from tools.engines import worker_io
 from tools.engines.axolotl import checkpoints
 
 SHARE_FOR_CHECKPOINTS = 0.02
+OF_OBJECTIVES = {"reward": "reward", "kl": "kl", "accuracy": "rewards/accuracies"}
+"""What GRPO and DPO log beside the loss, by the field of `LossPoint`."""
 
 
 class Curve(TrainerCallback):
@@ -83,4 +85,5 @@ def point_of(entry):
         "learning_rate": float(entry["learning_rate"]),
         "grad_norm": None if norm is None else float(norm),
         "seconds": entry["seconds"],
+        **{name: float(entry[key]) for name, key in OF_OBJECTIVES.items() if entry.get(key) is not None},
     }

@@ -8,7 +8,7 @@ import torch
 from axolotl.train import execute_training
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
-from tools.engines.axolotl import axolotl_config, sweep, training_loop
+from tools.engines.axolotl import axolotl_config, pairs, sweep, training_loop
 from tools.engines.worker_io import WorkerFailure
 
 NO_LIMIT = 1 << 24
@@ -24,7 +24,7 @@ def run(folder, request):
     """Check and measure; the answer is `Preflight` of tools/training/engine.py. Leaves no model behind."""
     cfg = axolotl_config.read(request["config"])
     limit, cfg.sequence_len = cfg.sequence_len, NO_LIMIT  # see the long rows instead of losing them
-    meta, rows = axolotl_config.tokenised(cfg)
+    meta, rows = axolotl_config.tokenised(cfg, folder)
     cfg.sequence_len = limit
     dataset = meta.train_dataset
     lengths = [len(row) for row in dataset["input_ids"]]
@@ -42,7 +42,8 @@ def run(folder, request):
         "losses": [],
     }
     if request["steps"] and not answer["dropped"] and all(answer["supervised"]):
-        measured |= micro_run(cfg, meta, lengths, folder, request)
+        timed = group_run if cfg.rl == "grpo" else micro_run
+        measured |= timed(cfg, meta, lengths, folder, request)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return {**answer, **measured}
 
@@ -59,7 +60,9 @@ def tokens_of(dataset, lengths, rows, limit, samples):
         "lengths": lengths,
         "supervised": [sum(label != -100 for label in row) for row in labels],
         "samples": [
-            {"row": row, "input_ids": dataset[row]["input_ids"], "labels": dataset[row]["labels"]} for row in picks
+            {"row": row, "input_ids": side["input_ids"], "labels": side["labels"]}
+            for row in picks
+            for side in (pairs.sides(dataset[row]) if "chosen_ids" in dataset.column_names else [dataset[row]])
         ],
     }
 
@@ -102,6 +105,28 @@ def micro_run(cfg, meta, lengths, folder, request):
     if rates and cost < request["sweep_seconds"]:
         measured["losses"] = sweep.run(trainer, whole, rates, accumulation)
     return measured
+
+
+def group_run(cfg, meta, lengths, folder, request):
+    """Step time and peak memory of GRPO: real optimiser steps on one question each with all of its answers, which are
+    sampled and scored. A step of the recipe takes as many times as long as it has questions."""
+    steps, group, questions = request["steps"], cfg.trl.num_generations, cfg.batch_size // cfg.trl.num_generations
+    total_steps = meta.total_num_steps
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    spread = [order[int((at + 0.5) * len(order) / steps)] for at in range(steps)]
+    meta.train_dataset, meta.total_num_steps = meta.train_dataset.select([order[-1], *spread]), steps + 1
+    micro = max(size for size in range(1, min(cfg.micro_batch_size, group) + 1) if group % size == 0)
+    cfg.curriculum_sampling, cfg.num_epochs, cfg.max_steps = True, 1, steps + 1
+    cfg.micro_batch_size, cfg.gradient_accumulation_steps, cfg.batch_size = micro, group // micro, group
+    trainer, _, curve = training_loop.start(cfg, meta, folder, checkpoint_every_s=math.inf)
+    execute_training(cfg, trainer, None)
+    pace = LOOP_SHARE * statistics.median(curve.step_seconds[1:])
+    return {
+        "step_seconds": pace * questions,
+        "predicted_seconds": pace * questions * total_steps,
+        "peak_memory_bytes": training_loop.peak_memory(),
+        "timed": f"median of {steps} questions with {group} answers each: {pace:.1f} s a question",
+    }
 
 
 def epoch_tokens(cfg, lengths):

@@ -21,7 +21,7 @@ def run(folder, request):
     the weights are there.
     """
     cfg = axolotl_config.read(request["config"])
-    meta, _ = axolotl_config.tokenised(cfg)
+    meta, _ = axolotl_config.tokenised(cfg, folder)
     tokens = sum(len(row) for row in meta.train_dataset["input_ids"])
     whole = checkpoints.newest_whole(folder / "checkpoints", request["identity"])
     resumed = checkpoints.step_of(whole) if whole else 0
@@ -44,7 +44,7 @@ def run(folder, request):
         "steps": state.global_step,
         "planned_steps": state.max_steps,
         "step_seconds": pace(points),
-        "tokens": round(state.epoch * tokens),
+        "tokens": state.num_input_tokens_seen if cfg.rl == "grpo" else round(state.epoch * tokens),
         "train_seconds": points[-1]["seconds"] if points else 0.0,
         "peak_memory_bytes": peak_memory(),
         "resumed_from_step": resumed,
@@ -66,7 +66,8 @@ def train(cfg, meta, folder, request, whole):
 def start(cfg, meta, folder, checkpoint_every_s):
     """Axolotl's trainer and model, with our callback and the short output layer."""
     set_seed(cfg.seed)  # Axolotl seeds the trainer only; the adapter's first weights are drawn before that
-    trainer, model, _, _, _ = setup_model_and_trainer(cfg, meta)
+    trainer, _, _, _, _ = setup_model_and_trainer(cfg, meta)
+    model = trainer.model  # the trainer of pairs puts the adapter on itself
     trainer.args.logging_nan_inf_filter = False  # a NaN must be seen, not averaged away
     AnswerHead(model)
     curve = Curve(folder, checkpoint_every_s)

@@ -16,7 +16,7 @@ def save(model, folder, request):
     """Write `weights/` and, for adapters, `adapter/`, each whole or not at all. Returns the adapter's folder."""
     adapter = None
     if request["method"] != "full":
-        adapter = written(folder / "adapter", model.save_pretrained)
+        adapter = written(folder / "adapter", trained_adapter(model))
         model = requantised(adapter, request["model"]) if request["method"] == "qlora" else model
         model = model.merge_and_unload()
     model.to(torch.bfloat16)
@@ -34,7 +34,7 @@ def snapshot(model, place, request):
     adapters, `adapter/`; returns whether there is one, and the hash of the weights."""
     state, plain = None, model
     if request["method"] != "full":
-        adapter = written(place / "adapter", model.save_pretrained)
+        adapter = written(place / "adapter", trained_adapter(model))
         plain = model.get_base_model()
     if request["method"] == "qlora":
         with torch.random.fork_rng():  # making a model draws random numbers, which the training must not miss
@@ -51,6 +51,11 @@ def snapshot(model, place, request):
         with open(file, "rb") as stream:
             os.fsync(stream.fileno())
     return request["method"] != "full", sha256(place / "weights")
+
+
+def trained_adapter(model):
+    """What saves the adapter that was trained, and not a frozen reference beside it."""
+    return functools.partial(model.save_pretrained, selected_adapters=["default"])
 
 
 @torch.no_grad()
