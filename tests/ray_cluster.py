@@ -61,6 +61,9 @@ def local_nodes(cache: Path) -> Iterator[LocalNodes]:
     try:
         yield nodes
     finally:
+        import ray
+
+        ray.shutdown()  # a test may have left this process connected; a head that is in use is not let go
         nodes.cluster.shutdown()
         for name, value in before.items():
             if value is None:

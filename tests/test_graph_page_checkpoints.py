@@ -100,6 +100,7 @@ def test_exactly_the_offered_fields_can_be_changed(finished: RunFolder, happened
     values = {"budget": "2h", "max_trials": "9", "sample_cap": "100", "plan.rows": "100", "plan.balance": "answer"}
     values |= {"plan.method": "full", "plan.order": "file", "plan.schedule": "linear", "plan.lora_dropout": "0.1"}
     values |= {"plan.warmup_ratio": "0.1", "plan.sequence_len": "64", "approve": "plan", "search": "mcts"}
+    values |= {"plan.objective": "dpo"}
     taken = set()
     for key in EDITS:
         value = values.get(key, "8")
