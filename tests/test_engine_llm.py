@@ -22,8 +22,9 @@ def test_the_model_that_is_tuned_plans_a_trial(tmp_path: Path) -> None:
     folder = only_run(tmp_path)
     (trial,) = read_state(folder)["trials"]
     replies = [Reply.model_validate_json(path.read_bytes()) for path in folder.llm.glob("*.json")]
-    assert replies, out
-    for reply in replies:
+    whole = [reply for reply in replies if not reply.cut]
+    assert whole, out  # a model of this size may repeat itself until its room ends; whatever else it says fits the form
+    for reply in whole:
         assert parsed(ProposedPlan, reply).diagnosis, reply.text
     assert "planned by local on this machine" in out
     # A model of this size may propose what cannot be done; then search plans, and the run says so.
