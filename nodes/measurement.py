@@ -36,9 +36,8 @@ from tools.data import TrainingRow
 from tools.estimates import compared_files, written
 from tools.judgement import better
 from tools.lengths import shots_that_fit
-from tools.llm.broker import PATIENCE_SECONDS
 from tools.operators.rows import item_id
-from tools.proposers.llm import LEAST_PATIENCE, PATIENCE_SHARE
+from tools.proposers.llm import patience
 from tools.scoring import Evaluation
 from tools.statistics import FEWEST_ITEMS, constant_answer
 from tools.training.engine import forget_snapshots
@@ -166,8 +165,7 @@ def blamed(trial: Trial, found: Sequence[Outcome], seconds_left: float, deps: De
     rows = Counter(kind_of(item.answer, item.subset, closed) for item in own)
     told = blame(Case(trial, score, outcomes=found, closed_answers=closed, rows=rows))
     if deps.read_outputs is not None:
-        patience_s = min(PATIENCE_SECONDS, max(LEAST_PATIENCE, PATIENCE_SHARE * seconds_left))
-        told = told.model_copy(update={"reading": deps.read_outputs(trial.number, found, patience_s)})
+        told = told.model_copy(update={"reading": deps.read_outputs(trial.number, found, patience(seconds_left))})
     deps.events.emit("note", f"trial {trial.number}, still wrong: {told.says}")
     return trial.model_copy(update={"blame": told})
 

@@ -23,7 +23,7 @@ from memory.layout import read_record, read_rows, write_rows
 from memory.records import Outcome
 from tests.test_engine_run import ARGUMENTS, begin, only_run
 from tests.test_graph_handing_over import accept, free_port
-from tools.engines.contract import Engine, call
+from tools.engines.contract import Engine
 from tools.engines.environments import ENGINES, cache_folder
 from tools.handover import exports
 from tools.handover.exports import Exported, GgufRequest, GgufWritten, Source
@@ -104,7 +104,7 @@ def test_gguf_of_another_architecture_is_refused(runs: Path, tmp_path: Path) -> 
     request = GgufRequest(weights=str(tmp_path / "weights"), file=str(tmp_path / "x.gguf"), name="x", licence="mit")
     engine: Engine = replace(run.train, worker=ENGINES / "axolotl" / "export.py")
     with pytest.raises(EngineError, match=r"MambaForCausalLM, not a LlamaForCausalLM.*--format merged"):
-        call(engine, request, GgufWritten, tmp_path / "work", timeout_s=300)
+        engine.call(request, GgufWritten, tmp_path / "work", timeout_s=300)
     assert not (tmp_path / "x.gguf").exists()
 
 

@@ -13,7 +13,7 @@ import pytest
 from memory.errors import EngineError, StorageError, TrialError
 from memory.records import Record
 from tests.conftest import MakeDisk
-from tools.engines.contract import Engine, Progress, call, log_tail
+from tools.engines.contract import Engine, Progress, log_tail
 
 WORKER = """
 import os, sys, time
@@ -46,7 +46,7 @@ ADD = 'worker_io.finish(folder, {"total": request["a"] + request["b"]})'
 
 
 def add(engine: Engine, folder: Path, a: int = 1, b: int = 2, timeout_s: float = 20.0) -> Total:
-    return call(engine, Sum(a=a, b=b), Total, folder, timeout_s=timeout_s)
+    return engine.call(Sum(a=a, b=b), Total, folder, timeout_s=timeout_s)
 
 
 def failure_of(engine: Engine, folder: Path, timeout_s: float = 20.0) -> EngineError:
@@ -141,7 +141,7 @@ def test_progress_arrives_while_the_worker_runs(tmp_path: Path) -> None:
         seen.append(line["step"])
         (tmp_path / "job" / f"seen {line['step']}").touch()
 
-    got = call(engine, Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20, on_progress=watch)
+    got = engine.call(Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20, on_progress=watch)
     assert (got.total, seen) == (2, [0, 1, 2])
 
 
@@ -161,7 +161,7 @@ def test_half_a_progress_line_waits_for_its_other_half(tmp_path: Path) -> None:
             (tmp_path / "job" / "looked at").touch()
 
     engine = worker(tmp_path, AWAIT + textwrap.dedent(body) + ADD)
-    call(engine, Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20, on_progress=lines.append, on_tick=tick)
+    engine.call(Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20, on_progress=lines.append, on_tick=tick)
     assert lines == [{"step": 1}]
 
 
@@ -169,7 +169,7 @@ def test_half_a_progress_line_waits_for_its_other_half(tmp_path: Path) -> None:
 def test_a_garbage_progress_line_is_an_error(tmp_path: Path, garbage: str) -> None:
     engine = worker(tmp_path, f'open(folder + "/progress.jsonl", "w").write("{garbage}\\n"); time.sleep(30)')
     with pytest.raises(EngineError, match="no JSON object"):
-        call(engine, Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20, on_progress=lambda line: None)
+        engine.call(Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=20, on_progress=lambda line: None)
 
 
 def test_the_caller_may_end_it_from_a_progress_line(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_caller_may_end_it_from_a_progress_line(tmp_path: Path) -> None:
 
     began = time.monotonic()
     with pytest.raises(TrialError, match="NaN"):
-        call(engine, Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=50, on_progress=watch)
+        engine.call(Sum(a=1, b=1), Total, tmp_path / "job", timeout_s=50, on_progress=watch)
     assert time.monotonic() - began < 5
 
 

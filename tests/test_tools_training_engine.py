@@ -24,7 +24,6 @@ from tests.training_engines import (
     tensors,
     write_data,
 )
-from tools.engines import contract
 from tools.engines.contract import Engine
 from tools.training import engine
 from tools.training.engine import preflight, render, train
@@ -287,5 +286,5 @@ def test_axolotl_itself_judges_the_configuration(
         config=str(tmp_path / "bad.yml"), identity="x", method="lora", device="cpu", steps=1, samples=1
     )
     with pytest.raises(EngineError, match=says) as caught:
-        contract.call(real, request, engine.Preflight, tmp_path / "p", timeout_s=240)
+        real.call(request, engine.Preflight, tmp_path / "p", timeout_s=240)
     assert caught.value.kind == "CONFIG"

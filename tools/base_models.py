@@ -140,7 +140,7 @@ def _prepare(
     """Run one of our preparing workers in the train environment."""
     engine = contract.Engine(worker.removesuffix(".py"), python, WORKERS / worker, env)
     try:
-        return contract.call(engine, request, answer, folder, timeout_s=environments.INSTALL_SECONDS)
+        return engine.call(request, answer, folder, timeout_s=environments.INSTALL_SECONDS)
     except EngineError as error:
         raise SetupError(error.message.removeprefix(f"{engine.name}: "), error.way_out) from error
 

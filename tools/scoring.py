@@ -174,9 +174,7 @@ def _call(
             on_progress(done, total)
 
     try:
-        if isinstance(engine, WarmEngine):
-            return engine.call(request, ScoreResult, folder, timeout_s=timeout_s, on_progress=progress)
-        return contract.call(engine, request, ScoreResult, folder, timeout_s=timeout_s, on_progress=progress)
+        return engine.call(request, ScoreResult, folder, timeout_s=timeout_s, on_progress=progress)
     except EngineError as error:
         if server.alive():
             raise

@@ -1,6 +1,6 @@
 """A warm engine: one process answers request after request, so that its imports are paid once.
 
-The contract with the worker is the same as `contract.call`'s, a folder for each request; only the folder's name comes
+The contract with the worker is the same as `Engine.call`'s, a folder for each request; only the folder's name comes
 through a file that grows. A worker that failed has ended, and the next call starts a new one.
 """
 
@@ -52,7 +52,7 @@ class WarmEngine:
         on_progress: Callable[[contract.Progress], None] | None = None,
         on_tick: Callable[[], None] | None = None,
     ) -> R:
-        """As `contract.call`: the worker's answer, or an earlier one to the same request. What `on_progress` and
+        """As `Engine.call`: the worker's answer, or an earlier one to the same request. What `on_progress` and
         `on_tick` raise ends the worker and goes on. Raises EngineError."""
         folder = folder.resolve()
         earlier = contract.finished(request, answer, folder)

@@ -13,7 +13,7 @@ from tools.arena.answers import Evaluation, Feedback, Figures, FinalTest, ItemOu
 from tools.arena.trainings import Trainings
 from tools.benchmarks.benchmark import Benchmark, Item, Split
 from tools.benchmarks.splits import Manifest, read_items, split_path, verify
-from tools.estimates import compared
+from tools.estimates import compared_files, written
 from tools.judgement import better, classify_errors, error_class
 from tools.lengths import shots_that_fit
 from tools.scoring import Evaluation as Wanted
@@ -100,7 +100,7 @@ class Scores:
             evaluation=evaluation,
             score=kept.evaluation.score,
             errors=classify_errors(outcomes, self.benchmark.closed_answers),
-            against=tuple(self._compared(outcomes, self._kept(other).score, other) for other in others),
+            against=tuple(self._compared(kept.score, self._kept(other).score, other) for other in others),
             losses=thinned(self.trainings.run(training).losses) if training is not None else (),
         )
 
@@ -125,7 +125,7 @@ class Scores:
         zero, few = self._scored(None, None, base, self.folder.test / "base", TEST_SECONDS, say)
         (tuned,) = self._scored(training, step, base[:1], self.folder.test / "tuned", TEST_SECONDS, say)
         best = better(zero, few)
-        against = self._compared(self._outcomes(tuned), best, "base few-shot" if best is few else "base zero-shot")
+        against = self._compared(tuned, best, "base few-shot" if best is few else "base zero-shot")
         done = FinalTest(
             training=training, step=step, base=figures(zero), base_few_shot=figures(few), tuned=figures(tuned),
             against_base=against,
@@ -162,8 +162,9 @@ class Scores:
             finish=outcome.finish,
         )
 
-    def _compared(self, ours: list[Outcome], theirs: Score, against: str) -> Comparison:
-        return compared(self.benchmark.measure, [ours], [self._outcomes(theirs)], against)
+    def _compared(self, ours: Score, theirs: Score, against: str) -> Comparison:
+        left, right = ((written(self.folder.resolve(score.outcomes)),) for score in (ours, theirs))
+        return compared_files(self.benchmark.measure, left, right, against)
 
     def _items(self, split: Split) -> Path:
         return split_path(split, self.folder.data, self.folder.sealed if split == "test" else None)

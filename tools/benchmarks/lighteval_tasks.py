@@ -148,7 +148,7 @@ def documents(known: KnownTask, shots: int, store: Store) -> Path:
     folder = made(store.cache / "lighteval" / folder_name(name))
     engine = Engine("lighteval", score_python(store.cache), WORKER, {} if data else ONLINE)
     try:
-        contract.call(engine, request, DocumentsMade, folder, timeout_s=FETCH_SECONDS)
+        engine.call(request, DocumentsMade, folder, timeout_s=FETCH_SECONDS)
     except EngineError as error:
         raise refusal(known, store, error) from error
     return folder

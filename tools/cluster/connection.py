@@ -179,7 +179,7 @@ class Cluster:
                     raise TimeoutError("no node of the cluster became free")
                 say(f"no node has room yet; waiting since {time.monotonic() - began:.0f} s")
             yield bench
-        except BaseException:
+        except BaseException:  # Ctrl-C during the wait, too: no node keeps a job of ours
             bench.close()
             raise
         bench.leave()

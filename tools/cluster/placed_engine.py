@@ -1,4 +1,4 @@
-"""An engine on a node of the cluster: the same contract as `contract.call`, a folder for each request, here.
+"""An engine on a node of the cluster: the same contract as `Engine.call`, a folder for each request, here.
 
 What the request names is sent to the node, and what the job makes is brought back while it works: at its end this
 folder looks as if the engine had run here. A job whose node is lost goes on elsewhere, from what was brought back.
@@ -56,7 +56,7 @@ class PlacedEngine:
         on_progress: Callable[[contract.Progress], None] | None = None,
         on_tick: Callable[[], None] | None = None,
     ) -> R:
-        """As `contract.call`; waiting for a node counts against `timeout_s`. `on_tick` is called while a job speaks:
+        """As `Engine.call`; waiting for a node counts against `timeout_s`. `on_tick` is called while a job speaks:
         the silence before its first line is the way to a node. Raises EngineError, and SetupError where the run has
         to stop: no node fits, a node is not set up, or TRIES were lost."""
         folder = folder.resolve()

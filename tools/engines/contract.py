@@ -60,6 +60,48 @@ class Engine:
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the worker's environment; overrides the offline switches."""
 
+    def call(
+        self,
+        request: Record,
+        answer: type[R],
+        folder: Path,
+        *,
+        timeout_s: float,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_tick: Callable[[], None] | None = None,
+    ) -> R:
+        """Have it answer the request in `folder` (absolute paths are safest: the worker runs in the repository).
+
+        `on_progress` gets each progress line while the worker runs, `on_tick` is called ten times a second; what they
+        raise ends the worker and goes on to the caller. Raises EngineError with the kind that the worker gave, or
+        BUDGET on time-out, OOM when it was killed, ENV when it ended without a valid result.
+        """
+        folder = folder.resolve()
+        earlier = finished(request, answer, folder)
+        if earlier is not None:
+            return earlier
+        digest = write_request(self, request, folder)
+        follower = Follower(folder / worker_io.PROGRESS, self.name, on_progress)
+
+        def tick() -> None:
+            follower.follow()
+            if on_tick is not None:
+                on_tick()
+
+        try:
+            code: int | None = process.run(
+                [self.python, "-u", self.worker, folder],
+                log=folder / "run.log",
+                cwd=REPOSITORY,
+                env=worker_env(self),
+                timeout_s=timeout_s,
+                on_tick=tick,
+            )
+        except TimeoutError:
+            code = None
+        follower.follow()
+        return judge(self, digest, answer, folder, code, timeout_s)
+
 
 class Failed(Record):
     """What failure.json says."""
@@ -107,49 +149,6 @@ def write_request(engine: Engine, request: Record, folder: Path) -> str:
     envelope = {"engine": engine.name, "sha256": digest, "request": request.model_dump(mode="json")}
     worker_io.write_json(folder / worker_io.REQUEST, envelope)
     return digest
-
-
-def call(
-    engine: Engine,
-    request: Record,
-    answer: type[R],
-    folder: Path,
-    *,
-    timeout_s: float,
-    on_progress: Callable[[Progress], None] | None = None,
-    on_tick: Callable[[], None] | None = None,
-) -> R:
-    """Have the engine answer the request in `folder` (absolute paths are safest: the worker runs in the repository).
-
-    `on_progress` gets each progress line while the worker runs, `on_tick` is called ten times a second; what they raise
-    ends the worker and goes on to the caller. Raises EngineError with the kind that the worker gave, or BUDGET on
-    time-out, OOM when it was killed, ENV when it ended without a valid result.
-    """
-    folder = folder.resolve()
-    earlier = finished(request, answer, folder)
-    if earlier is not None:
-        return earlier
-    digest = write_request(engine, request, folder)
-    follower = Follower(folder / worker_io.PROGRESS, engine.name, on_progress)
-
-    def tick() -> None:
-        follower.follow()
-        if on_tick is not None:
-            on_tick()
-
-    try:
-        code: int | None = process.run(
-            [engine.python, "-u", engine.worker, folder],
-            log=folder / "run.log",
-            cwd=REPOSITORY,
-            env=worker_env(engine),
-            timeout_s=timeout_s,
-            on_tick=tick,
-        )
-    except TimeoutError:
-        code = None
-    follower.follow()
-    return judge(engine, digest, answer, folder, code, timeout_s)
 
 
 def judge(engine: Engine, digest: str, answer: type[R], folder: Path, code: int | None, timeout_s: float) -> R:

@@ -138,7 +138,7 @@ def ask_again(
         asked=tuple(Recorded(prompt=row.prompt, output=row.output, stopped=row.finish == "stop") for row in rows),
         max_new_tokens=asked.max_new_tokens,
     )
-    answers = contract.call(worker, request, Answers, work, timeout_s=CHECK_SECONDS).answers
+    answers = worker.call(request, Answers, work, timeout_s=CHECK_SECONDS).answers
     compared = tuple(
         Compared(item=row.id, recorded=row.output, output=answer.output, margin=answer.margin)
         for row, answer in zip(rows, answers, strict=True)

@@ -164,7 +164,7 @@ def write_gguf(source: Source, target: Path, work: Path) -> str:
     request = GgufRequest(
         weights=str(source.weights), file=str(target / f"{name}-bf16.gguf"), name=name, licence=base.licence
     )
-    contract.call(worker(source), request, GgufWritten, work / "write", timeout_s=WRITE_SECONDS)
+    worker(source).call(request, GgufWritten, work / "write", timeout_s=WRITE_SECONDS)
     return f"{name}-bf16.gguf"
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from memory.records import Judge, Record
 from tools.llm.prompt import fenced
 from tools.operators.rehearsal import RowError
-from tools.operators.rows import Kept, Row, Supplies, dropped, lost
+from tools.operators.rows import Kept, Row, Supplies, dropped_by_reason, lost
 from tools.operators.writers import Call
 
 JUDGED = "judged"
@@ -46,19 +46,16 @@ def judge(operator: Judge, rows: list[Row], supplies: Supplies, step: str) -> Ke
         came=lambda _, judged: int(judged.score >= operator.least),
     )
     words = f"{step} ({writers.pools[operator.model].model})"
-    by_score: dict[int, list[Row]] = {score: [] for score in range(1, 6)}
-    for row, judged in zip(rows, done.results, strict=True):
-        if isinstance(judged, Judgement):
-            by_score[judged.score].append(row.with_column(JUDGED, judged.score).passed(words))
-    high = {row.id for score, some in by_score.items() if score >= operator.least for row in some}
-    low = [dropped(f"scored {score} of 5", some) for score, some in by_score.items() if score < operator.least]
-    kept = {row.id: row for some in by_score.values() for row in some}
+    scored = [
+        (judged.score, row.with_column(JUDGED, judged.score).passed(words))
+        for row, judged in zip(rows, done.results, strict=True)
+        if isinstance(judged, Judgement)
+    ]
+    by_score = {score: [row for at, row in scored if at == score] for score in range(1, 6)}
+    low = {f"scored {score} of 5": some for score, some in by_score.items() if score < operator.least}
     return Kept(
-        [kept[row.id] for row in rows if row.id in high],
-        (
-            *lost([each for each in done.results if isinstance(each, RowError)]),
-            *(note for some in low for note in some),
-        ),
+        [row for score, row in scored if score >= operator.least],
+        (*lost([each for each in done.results if isinstance(each, RowError)]), *dropped_by_reason(low)),
         (_distribution(words, by_score),),
         done.rehearsals,
     )

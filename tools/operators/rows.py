@@ -135,6 +135,11 @@ def dropped(reason: str, rows: Sequence[Row]) -> tuple[Dropped, ...]:
     return (Dropped(reason=reason, rows=len(rows), examples=quotes),)
 
 
+def dropped_by_reason(rows: Mapping[str, Sequence[Row]]) -> tuple[Dropped, ...]:
+    """The notes on rows that go for several reasons."""
+    return tuple(note for reason, some in rows.items() for note in dropped(reason, some))
+
+
 def lost(errors: Sequence[RowError]) -> tuple[Dropped, ...]:
     """The note on rows of which nothing came, one for each error, by reason; an example says what happened at which
     row."""

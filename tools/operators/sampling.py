@@ -12,7 +12,7 @@ from statistics import fmean
 
 from memory.errors import TrialError
 from memory.records import Outcome, PassRate, Preferences, Sampling, SelfDistil
-from tools.operators.rows import Kept, Row, Supplies, dropped, folded, rank, sample_id
+from tools.operators.rows import Kept, Row, Supplies, dropped_by_reason, folded, rank, sample_id
 from tools.operators.words import whose
 
 FEWEST = 2
@@ -45,8 +45,7 @@ def self_distil(operator: SelfDistil, rows: list[Row], supplies: Supplies, step:
         for sample, answer in answers:
             own = replace(measured, id=sample_id(row, sample), answer=answer, answered_by="model")
             result.append(own.passed(step))
-    notes = tuple(note for reason, gone in sorted(lost.items()) for note in dropped(reason, gone))
-    return Kept(result, notes, (_distribution(operator, outcomes),))
+    return Kept(result, dropped_by_reason(dict(sorted(lost.items()))), (_distribution(operator, outcomes),))
 
 
 def pair(operator: Preferences, rows: list[Row], supplies: Supplies, step: str) -> Kept:
@@ -67,8 +66,7 @@ def pair(operator: Preferences, rows: list[Row], supplies: Supplies, step: str) 
         for sample, answer in accepted:
             own = replace(paired, id=sample_id(row, sample), answer=answer, answered_by="model")
             pairs.append(own.passed(step))
-    notes = tuple(note for reason, gone in sorted(lost.items()) for note in dropped(reason, gone))
-    return Kept(pairs, notes, (_distribution(operator, outcomes),))
+    return Kept(pairs, dropped_by_reason(dict(sorted(lost.items()))), (_distribution(operator, outcomes),))
 
 
 def _outcomes(operator: Sampling, rows: list[Row], supplies: Supplies, step: str) -> dict[str, list[Outcome]]:

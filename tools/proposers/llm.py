@@ -104,7 +104,7 @@ class LanguagePlanner:
         """What the model proposes; where the brief is too long for it, once more with half of it. Raises ModelError,
         TrialError, ServerError and RefusedError."""
         most = self.endpoints[0].prompt_tokens
-        research = self.researcher(brief, self.facts, patience(brief)) if self.researcher else Research()
+        research = self.researcher(brief, self.facts, patience(brief.spendable)) if self.researcher else Research()
         more = (Part(self._money(brief)), research_part(research))
         try:
             return cited(self._twice(brief, net, most, more), research)
@@ -139,7 +139,7 @@ class LanguagePlanner:
     def _form(self, endpoint: Endpoint, prompt: str, brief: Brief) -> ProposedPlan | StructuredPlan:
         asked = [Message(role="user", content=prompt)]
         left_out = not_asked(endpoint, brief)
-        return ask_for(self.form, self.broker, endpoint, asked, PURPOSE, patience(brief), without=left_out)
+        return ask_for(self.form, self.broker, endpoint, asked, PURPOSE, patience(brief.spendable), without=left_out)
 
 
 def not_asked(endpoint: Endpoint, brief: Brief) -> Collection[str]:
@@ -147,6 +147,6 @@ def not_asked(endpoint: Endpoint, brief: Brief) -> Collection[str]:
     return DATA_STEPS if endpoint.socket is not None and brief.model.parameters < SMALL else ()
 
 
-def patience(brief: Brief) -> float:
-    """Seconds for which an answer is waited for."""
-    return min(PATIENCE_SECONDS, max(LEAST_PATIENCE, PATIENCE_SHARE * brief.spendable))
+def patience(seconds_left: float) -> float:
+    """Seconds for which an answer is waited for, of those that are left."""
+    return min(PATIENCE_SECONDS, max(LEAST_PATIENCE, PATIENCE_SHARE * seconds_left))

@@ -68,13 +68,13 @@ def placed(
     engine: contract.Engine, cluster: Cluster, model: BaseModelCard, device: Device, say: Callable[[str], None]
 ) -> PlacedEngine:
     """The engine on whatever node of the cluster has room for a training."""
-    return PlacedEngine(_placed(engine, device), cluster, model, device, say)
+    return PlacedEngine(_pinned(engine, device), cluster, model, device, say)
 
 
 def kept_warm(engine: contract.Engine, folder: Path, device: Device) -> contract.Engine | WarmEngine:
     """The engine as a process that imports once for all requests; it answers each in a copy of itself. On a GPU the
     engine as it is: CUDA does not survive a copy."""
-    return WarmEngine(_placed(engine, device), folder) if device == "cpu" else engine
+    return WarmEngine(_pinned(engine, device), folder) if device == "cpu" else engine
 
 
 def preflight(
@@ -113,11 +113,8 @@ def preflight(
         elif on_progress is not None:
             on_progress(fields)
 
-    if isinstance(engine, contract.Engine):
-        engine = _placed(engine, device)
-        measured = contract.call(engine, request, Preflight, folder, timeout_s=timeout_s, on_progress=progress)
-    else:
-        measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=progress)
+    engine = _started_for(engine, device)
+    measured = engine.call(request, Preflight, folder, timeout_s=timeout_s, on_progress=progress)
     if not measured.losses:
         return measured
     swept = rate_sweep.read(rates, measured.losses)
@@ -162,7 +159,7 @@ def train(
         left = deadline_s - (time.monotonic() - began)
         try:
             watched = _Watched(folder, recipe, left, on_loss, on_snapshot, rewards)
-            trained = watched.call(_placed(engine, device) if isinstance(engine, contract.Engine) else engine, request)
+            trained = watched.call(_started_for(engine, device), request)
             break
         except EngineError as error:
             if error.kind != "OOM":
@@ -218,10 +215,6 @@ class _Watched:
         """The engine's answer. Raises EngineError, and TrialError where the watchdog ends it."""
         _forget_lost_weights(request, self.folder)
         limit = GRACE * self.deadline_s
-        if isinstance(engine, contract.Engine):
-            return contract.call(
-                engine, request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked
-            )
         return engine.call(request, Trained, self.folder, timeout_s=limit, on_progress=self.seen, on_tick=self.looked)
 
     def looked(self) -> None:
@@ -303,6 +296,11 @@ def _key(recipe: TrainingRecipe) -> str:
     return hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()
 
 
-def _placed(engine: contract.Engine, device: Device) -> contract.Engine:
+def _started_for(engine: Axolotl, device: Device) -> Axolotl:
+    """The engine as it is; one that starts for each request gets its threads now."""
+    return _pinned(engine, device) if isinstance(engine, contract.Engine) else engine
+
+
+def _pinned(engine: contract.Engine, device: Device) -> contract.Engine:
     """The engine with its threads in their places."""
     return replace(engine, env={**CPU_THREADS, **engine.env}) if device == "cpu" else engine
