@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+from tests.local_server import served
 
 Answer = dict[str, Any]
 Line = Answer | Callable[[dict[str, Any]], Answer]
@@ -121,16 +123,8 @@ def completion(body: dict[str, Any], answer: Answer) -> dict[str, Any]:
 def playing(*answers: Line, no_schema: bool = False, log: Path | None = None) -> Iterator[tuple[str, Script]]:
     """A server that plays the answers; its base URL, and what it was asked."""
     script = Script(answers, no_schema=no_schema, log=log)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Playing", (Handler,), {"script": script}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", script
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(type("Playing", (Handler,), {"script": script})) as address:
+        yield f"{address}/v1", script
 
 
 if __name__ == "__main__":

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.local_server import served
 
 REVISION = "740312add88f781978c0658806c59bc2815b9866"
 DATASETS: list[dict[str, Any]] = [
@@ -88,13 +89,5 @@ class Handler(BaseHTTPRequestHandler):
 def catalogues() -> Iterator[tuple[str, Web]]:
     """A server that is both the hub and arXiv; its address, and what it was asked."""
     web = Web()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answering", (Handler,), {"web": web}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", web
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(type("Answering", (Handler,), {"web": web})) as address:
+        yield address, web
